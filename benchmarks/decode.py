@@ -1,0 +1,145 @@
+"""How fast images come: from JPEG files against the bare decoders, and from the packed cache.
+
+    python benchmarks/decode.py [--out benchmarks/results/decode-2core.json] [--rounds 7]
+
+One thread, in images a second of its processor time (what others do on the machine then hardly counts);
+the best of several rounds, in which all take turns. The JPEGs are drawn here, with the spectrum and the
+bytes of photographs (COCO's: 640 x 480, 160 kB on average). Files and caches are in the page cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from mlcl import store
+from mlcl.data import decode as decoding
+from mlcl.data.images import FileImages
+from mlcl.data.packed import PackedImages, pack
+from mlcl.types import Images
+
+SIZES = (224, 256, 448, 512)
+SETS = {"640 x 480": (640, 480, 64), "2016 x 1512": (2016, 1512, 8)}  # width, height, how many
+FAST, SLOW = "simplejpeg", "Pillow"
+
+
+def photograph(width: int, height: int, chance: np.random.Generator) -> Image.Image:
+    """Noise whose amplitude falls with the frequency as in photographs: grey strong, colours weak."""
+    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None])
+    frequency[0, 0] = 1
+
+    def plane() -> np.ndarray:
+        phase = np.exp(2j * np.pi * chance.random(frequency.shape))
+        values = np.fft.irfft2(frequency**-1.2 * phase, s=(height, width))
+        return (values - values.mean()) / values.std()
+
+    planes = np.stack([120 + 55 * plane(), 128 + 15 * plane(), 128 + 15 * plane()], axis=-1)
+    return Image.fromarray(np.clip(planes, 0, 255).astype(np.uint8), "YCbCr")
+
+
+def draw(folder: Path, width: int, height: int, count: int) -> list[str]:
+    chance = np.random.default_rng(0)
+    refs = [f"{k}.jpg" for k in range(count)]
+    for ref in refs:
+        photograph(width, height, chance).save(folder / ref, quality=90)
+    return refs
+
+
+def contenders(folder: Path, refs: list[str]) -> dict[str, tuple[Callable[[], Any], int]]:
+    """What is measured: a name, something to run, and how many images it yields."""
+    contents = [(folder / ref).read_bytes() for ref in refs]
+    count = len(refs)
+    order = np.random.default_rng(0).permutation(count)
+    runs: dict[str, tuple[Callable[[], Any], int]] = {
+        "bare Pillow": (lambda: [Image.open(io.BytesIO(data)).load() for data in contents], count)
+    }
+    if fast := decoding.simplejpeg:
+        runs["bare simplejpeg"] = (lambda: [fast.decode_jpeg(data) for data in contents], count)
+
+    def by(decoder: Any, images: Images) -> Callable[[], Any]:
+        def run() -> None:
+            decoding.simplejpeg = decoder  # type: ignore[attr-defined]
+            for start in range(0, count, 32):
+                images.load(order[start : start + 32])
+            decoding.simplejpeg = fast  # type: ignore[attr-defined]
+
+        return run
+
+    for size in SIZES:
+        files = FileImages(folder, refs, size, threads=1)
+        packed: PackedImages = pack(files, refs, folder / f"pack-{size}")
+        runs[f"files {SLOW} {size}"] = by(None, files), count
+        if fast:
+            runs[f"files {FAST} {size}"] = by(fast, files), count
+        runs[f"packed {size}"] = by(fast, packed), count
+    return runs
+
+
+def measure(runs: dict[str, tuple[Callable[[], Any], int]], rounds: int) -> dict[str, float]:
+    """Images a second of each."""
+    best = dict.fromkeys(runs, 0.0)
+    for _ in range(rounds):
+        for name, (run, count) in runs.items():
+            began, passes = time.thread_time(), 0
+            while (spent := time.thread_time() - began) < 0.1:
+                run()
+                passes += 1
+            best[name] = max(best[name], passes * count / spent)
+    return best
+
+
+def ratios(rate: dict[str, float]) -> dict[str, dict[str, float]]:
+    """What the bars are about."""
+    table = {}
+    decoders = [name for name in (FAST, SLOW) if f"bare {name}" in rate]
+    for size in SIZES:
+        row = {
+            f"files / bare ({name})": rate[f"files {name} {size}"] / rate[f"bare {name}"] for name in decoders
+        }
+        row[f"files ({decoders[0]}) / bare Pillow"] = (
+            rate[f"files {decoders[0]} {size}"] / rate["bare Pillow"]
+        )
+        row[f"packed / files ({decoders[0]})"] = rate[f"packed {size}"] / rate[f"files {decoders[0]} {size}"]
+        table[f"to {size} px"] = {name: round(value, 2) for name, value in row.items()}
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--rounds", type=int, default=7)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    results: dict[str, Any] = {"provenance": {**store.provenance(), "decoder": decoding.decoder()}}
+    for name, (width, height, count) in SETS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            refs = draw(Path(folder), width, height, count)
+            kilobytes = sum((Path(folder) / ref).stat().st_size for ref in refs) / count / 1000
+            rate = measure(contenders(Path(folder), refs), arguments.rounds)
+        print(f"\n{name} JPEGs of {kilobytes:.0f} kB: images a second, one thread")
+        for what, value in rate.items():
+            print(f"  {what:<24} {value:8.0f}")
+        for size, row in ratios(rate).items():
+            print(f"  {size:<10}", "   ".join(f"{what} {value:.2f}" for what, value in row.items()))
+        results[name] = {
+            "kilobytes": round(kilobytes),
+            "images_per_second": {what: round(value, 1) for what, value in rate.items()},
+            "ratios": ratios(rate),
+        }
+    if arguments.out:
+        store.write_json(arguments.out, results)
+
+
+if __name__ == "__main__":
+    main()

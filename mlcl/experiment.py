@@ -1,0 +1,259 @@
+"""The loop: a stream of tasks goes through a learner, and what it knows is measured after each task.
+
+Every batch's place in the order is a function of (seed, task, epoch), so that a resumed run sees exactly
+the batches that it would have seen.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mlcl import metrics, store
+from mlcl.config import Tree
+from mlcl.errors import ConfigError, RunError
+from mlcl.learner import Learner, Terms
+from mlcl.types import Batch, Samples, Stream, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopConfig:
+    batch_size: int = 32
+    epochs: int = 1  # passes over a task's data; the protocol is one
+    test_batch_size: int = 64
+    checkpoint_every: int = 50  # batches; 0 = only after a task
+    keep_tasks: bool = True  # keep the learner as it was after each task, task-NN.pt
+    log_every: int = 10  # batches between two entries of log.jsonl
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "epochs", "test_batch_size", "log_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"loop.{name}: must be at least 1, got {getattr(self, name)}")
+        if self.checkpoint_every < 0:
+            raise ConfigError("loop.checkpoint_every: cannot be negative (0 = only after a task)")
+
+
+class Watcher:
+    """What a progress display may hear of; every method may be left as it is."""
+
+    def task(self, task: Task, tasks: int, batches: int, done: int) -> None: ...
+    def batch(self, terms: Terms, images: int) -> None: ...
+    def testing(self, images: int, of: int) -> None: ...
+    def scored(self, task: Task, evaluation: Tree) -> None: ...
+
+
+class Interrupted(Exception):
+    """Asked to stop; everything up to here is saved."""
+
+
+@dataclass
+class Progress:
+    """Where learning stands; together with the learner's state it is the checkpoint."""
+
+    task: int = 0
+    step: int = 0  # batches of this task already learnt
+    begun: bool = False  # begin_task was called
+
+
+class Experiment:
+    """One learner on one stream, in one folder (or in none)."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        learner: Learner,
+        *,
+        config: LoopConfig | None = None,
+        seed: int = 0,
+        folder: Path | None = None,
+        watcher: Watcher | None = None,
+        interrupted: Callable[[], bool] = lambda: False,
+    ):
+        self.stream = stream  # what is tested on; the learner may get another view to learn from
+        self.view = learner.view(stream)
+        self.learner = learner
+        self.config = config or LoopConfig()
+        self.seed = seed
+        self.folder = folder
+        self.watcher = watcher or Watcher()
+        self.interrupted = interrupted
+        self.progress = Progress()
+        self.evaluations: list[Tree] = []
+
+    def run(self) -> Tree:
+        """Learns what is left of the stream; returns the results, which are in results.json as well."""
+        for task in self.view[self.progress.task :]:
+            if not self.progress.begun:
+                self.learner.begin_task(task)
+                self.progress.begun = True
+            for batch in self._remaining(task):
+                self._learn(batch)
+            self.learner.end_task(task, self._batches(task, np.arange(len(task.train))))
+            evaluation = self.evaluate(task)
+            self.evaluations.append(evaluation)
+            self.progress = Progress(task=task.index + 1)
+            self.save(after_task=task)
+            self.watcher.scored(task, evaluation)
+        return self.results()
+
+    def evaluate(self, task: Task) -> Tree:
+        """Scores every test set whose classes are all seen, on its own columns (D12, D13)."""
+        tests = [t for t in self.stream if t.stop <= task.stop]
+        rows = np.unique(np.concatenate([t.test.rows for t in tests]))
+        images = tests[-1].test.images
+        probabilities = np.empty((len(rows), self.learner.seen), np.float32)
+        size = self.config.test_batch_size
+        places = [np.arange(a, min(a + size, len(rows))) for a in range(0, len(rows), size)]
+        for place, x in zip(places, _ahead(lambda p: images.load(rows[p]), places), strict=True):
+            probabilities[place] = self.learner.predict(x).cpu().numpy()
+            self.watcher.testing(len(place), len(rows))
+        if not np.isfinite(probabilities).all():
+            raise RunError(
+                f"{self.learner.name}: probabilities are not finite after task {task.index + 1}; learning "
+                "diverged: try a lower learning rate (learner.optimizer.lr, learner.optimizer.head_lr)"
+            )
+        scored = []
+        for t in tests:
+            mine = probabilities[np.searchsorted(rows, t.test.rows), : t.stop]
+            names = self.stream.class_names[: t.stop]
+            shown = ~np.isin(t.test.rows, list(images.broken))
+            scores = metrics.Scores.of(mine, t.test.y, names, t.test.known & shown[:, None])
+            scored.append({"test": t.index + 1, "images": len(t.test), **scores.to_json()})
+        return {"after_task": task.index + 1, "tests": scored, "findings": dict(self.learner.findings())}
+
+    def results(self) -> Tree:
+        """Everything measured so far, with class names in it."""
+        names = self.stream.class_names
+        size = len(self.stream)
+        summary = {}
+        for metric in metrics.METRICS:
+            a = np.full((size, size), np.nan)
+            for evaluation in self.evaluations:
+                # a view of fewer tasks (a bound) still knows all classes at its end
+                row = size - 1 if evaluation["after_task"] == len(self.view) else evaluation["after_task"] - 1
+                for scores in evaluation["tests"]:
+                    if scores[metric] is not None:
+                        a[row, scores["test"] - 1] = scores[metric]
+            summary[metric] = metrics.summarise(a)
+        return {
+            "format": store.FORMAT,
+            "method": self.learner.name,
+            "stream": self.stream.name,
+            "seed": self.seed,
+            "class_names": list(names),
+            "tasks": [
+                {"classes": list(t.names), "train": len(t.train), "test": len(t.test)} for t in self.stream
+            ],
+            "broken_images": len(self.stream[-1].test.images.broken),
+            "learnt": f"{self.progress.task} of {len(self.view)}",
+            "summary": summary,
+            "evaluations": self.evaluations,
+        }
+
+    def save(self, after_task: Task | None = None) -> None:
+        if self.folder is None:
+            return
+        state = {
+            "learner": self.learner.state(),
+            "task": self.progress.task,
+            "step": self.progress.step,
+            "begun": self.progress.begun,
+            "method": self.learner.name,
+            "class_names": list(self.stream.class_names),
+            "evaluations": self.evaluations,
+        }
+        if after_task is not None:
+            store.write_json(self.folder / "results.json", self.results())
+            if self.config.keep_tasks:
+                store.write_checkpoint(self.folder / f"task-{after_task.index + 1:02d}.pt", state)
+        store.write_checkpoint(self.folder / "checkpoint.pt", state)
+
+    def resume(self) -> bool:
+        """Takes up the folder's checkpoint; False if there is none, and learning begins at the beginning."""
+        assert self.folder is not None
+        path = self.folder / "checkpoint.pt"
+        if not path.exists():
+            saved = sorted(self.folder.glob("task-*.pt"))  # a user deleted a damaged checkpoint
+            if not saved:
+                return False
+            path = saved[-1]
+        state = store.read_checkpoint(path)
+        if tuple(state["class_names"]) != self.stream.class_names or state["method"] != self.learner.name:
+            raise RunError(f"{path}: belongs to another stream or method than {self.learner.name} here")
+        self.learner.load(state["learner"])
+        self.progress = Progress(state["task"], state["step"], state["begun"])
+        self.evaluations = state["evaluations"]
+        if self.evaluations:  # the kill may have come between the two files
+            store.write_json(self.folder / "results.json", self.results())
+        here = (self.progress.task + 1, self.progress.step)
+        log = [e for e in store.read_log(self._log) if (e["task"], e["step"]) <= here]
+        store.write_text(self._log, "".join(f"{json.dumps(entry)}\n" for entry in log))
+        return True
+
+    @property
+    def _log(self) -> Path:
+        assert self.folder is not None
+        return self.folder / "log.jsonl"
+
+    def _learn(self, batch: Batch) -> None:
+        began = time.perf_counter()
+        terms = self.learner.observe(batch)
+        self.progress.step += 1
+        step, c = self.progress.step, self.config
+        self.watcher.batch(terms, len(batch))
+        if self.folder is not None and step % c.log_every == 0:
+            entry: Tree = {"task": self.progress.task + 1, "step": step}
+            entry |= {name: float(term) for name, term in terms.items()}
+            entry["images_per_second"] = round(len(batch) / (time.perf_counter() - began), 1)
+            store.append_log(self._log, entry)
+        stop = self.interrupted()
+        if stop or (c.checkpoint_every and step % c.checkpoint_every == 0):
+            self.save()
+        if stop:
+            raise Interrupted
+
+    def _remaining(self, task: Task) -> Iterator[Batch]:
+        """The task's batches from where learning stands, in their order of epochs."""
+        per_epoch = -(-len(task.train) // self.config.batch_size)
+        total = per_epoch * self.config.epochs
+        self.watcher.task(task, len(self.view), total, self.progress.step)
+        while self.progress.step < total:
+            epoch, place = divmod(self.progress.step, per_epoch)
+            chance = np.random.default_rng([self.seed, task.index, epoch])
+            order = chance.permutation(len(task.train))
+            yield from self._batches(task, order[place * self.config.batch_size :])
+
+    def _batches(self, task: Task, order: np.ndarray) -> Iterator[Batch]:
+        return batches(task.train, order, self.config.batch_size)
+
+
+def batches(samples: Samples, order: np.ndarray, size: int) -> Iterator[Batch]:
+    """The samples in this order; images are decoded one batch ahead, in a thread."""
+    places = [order[a : a + size] for a in range(0, len(order), size)]
+    return _ahead(samples.batch, places)
+
+
+def _ahead(load: Callable[[np.ndarray], Any], places: list[np.ndarray]) -> Iterator[Any]:
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        waiting = None
+        for place in places:
+            loading = pool.submit(load, place)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = loading
+        if waiting is not None:
+            yield waiting.result()
+
+
+def set_threads(threads: int) -> None:
+    """Results repeat to the bit only for the same number of threads."""
+    if threads:
+        torch.set_num_threads(threads)

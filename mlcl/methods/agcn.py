@@ -1,0 +1,172 @@
+"""AGCN, the predecessor: a graph over fixed label embeddings gives each class its classifier.
+
+GraphLearner is what AGCN and AGCN++ share: the correlation matrix, the expert, and the three losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mlcl import losses
+from mlcl.acm import ACM, Propagation, propagation
+from mlcl.learner import GradientLearner, State, Terms
+from mlcl.nn.backbone import Backbone
+from mlcl.nn.embeddings import Embeddings
+from mlcl.nn.graph import GCN
+from mlcl.types import Batch, Task
+
+
+class Output(NamedTuple):
+    logits: Tensor  # (B, S)
+    feature: Tensor  # (B, D)
+    graph: Tensor  # (B or 1, S, G) the relation that must be kept
+    graph_logits: Tensor  # (B, S) what the graph adds to the logits
+
+
+class GraphLearner(GradientLearner):
+    """Soft labels complete the correlation matrix; the expert's answers and its graph are kept."""
+
+    keep_expert = True
+
+    @dataclass(frozen=True, kw_only=True)
+    class Config(GradientLearner.Config):
+        lambda1: float = 0.15  # classification
+        lambda2: float = 0.85  # distillation of the old classes
+        lambda3: float = 100.0  # keeping the old nodes' graph representation
+        graph_lr: float = 3e-5
+        hidden: int = 1024
+        relation: Literal["features", "logits"] = "features"  # D4: what lambda3 keeps
+        reduction: losses.Reduction = "mean"  # D5
+        soft_labels: Literal["sigmoid", "softmax"] = "sigmoid"  # D6, for the ACM
+        halve: bool = False  # D7
+        propagation: Propagation = "soft"  # D8
+        old_old: Literal["inherited", "recount"] = "inherited"  # D10
+        inter_task: bool = True  # False: the ablation without R and Q
+
+    def __init__(self, config: Any = None, *, seed: int = 0, device: str = "cpu"):
+        super().__init__(config, seed=seed, device=device)
+        c = self.config
+        self.acm = ACM(inter_task=c.inter_task, old_old=c.old_old, halve=c.halve, device=self.device)
+
+    def forward(self, x: Tensor, expert_feature: Tensor | None) -> Output:
+        """The network's answer; `expert_feature` (B, D) is there from the second task on."""
+        out: Output = self.net(x)
+        return out
+
+    def param_groups(self) -> list[dict[str, Any]]:
+        graph = list(self.net.gcn.parameters())
+        inside = {id(p) for p in graph}
+        groups = super().param_groups()
+        for group in groups:
+            group["params"] = [p for p in group["params"] if id(p) not in inside]
+        groups = [group for group in groups if group["params"]]
+        return [*groups, {"params": graph, "lr": self.config.graph_lr}]
+
+    def begin_task(self, task: Task) -> None:
+        self.acm.grow(task.stop - task.start)
+        super().begin_task(task)
+        self._weigh()
+
+    def losses(self, batch: Batch) -> Terms:
+        c, old = self.config, self.old
+        if self.expert is None:
+            self._count(batch, None)
+            out = self.forward(batch.x, None)
+            return {"cls": losses.bce(out.logits, batch.y, batch.known, c.reduction)}
+        with torch.no_grad():
+            before: Output = self.expert(batch.x)  # its nodes come from its own CNN (D2, depth 1)
+        self._count(batch, before.logits)
+        out = self.forward(batch.x, before.feature)
+        soft = before.logits.float().sigmoid()
+        terms = {
+            "cls": c.lambda1 * losses.bce(out.logits, batch.y, batch.known, c.reduction),
+            "dst": c.lambda2 * losses.distillation(out.logits[:, :old], soft, c.reduction),
+        }
+        if c.lambda3:
+            now, then = out.graph, before.graph
+            if c.relation == "logits":
+                now, then = out.graph_logits, before.graph_logits
+            terms["gph"] = c.lambda3 * (now[:, :old] - then).square().mean()
+        return terms
+
+    def logits(self, x: Tensor) -> Tensor:
+        return self.forward(x, None if self.expert is None else self.expert.backbone(x)).logits
+
+    def state(self) -> State:
+        return super().state() | {"acm": self.acm.state()}
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.acm.load(state["acm"])
+
+    def findings(self) -> Mapping[str, Any]:
+        return {"acm": self.acm.matrix().tolist()}
+
+    @torch.no_grad()
+    def _count(self, batch: Batch, expert_logits: Tensor | None) -> None:
+        """One step of the ACM: hard labels where they are known, the expert's elsewhere."""
+        y, valid = batch.y, batch.known
+        if expert_logits is not None:
+            z = expert_logits.float()
+            soft = z.softmax(dim=1) if self.config.soft_labels == "softmax" else z.sigmoid()
+            old = soft.shape[1]
+            y = torch.cat([torch.where(valid[:, :old], y[:, :old], soft), y[:, old:]], dim=1)
+            valid = torch.cat([torch.ones_like(valid[:, :old]), valid[:, old:]], dim=1)
+        self.acm.update(y, valid)
+        self._weigh()
+
+    def _weigh(self) -> None:
+        a = propagation(self.acm.matrix(), self.config.propagation, self.acm.widths)
+        self.net.weights = a.to(self.net.weights)
+
+
+class LabelGraphNet(nn.Module):
+    """y = G . CNN(x), with G = GCN(A, embeddings): the graph writes the classifiers."""
+
+    weights: Tensor  # (S, S) propagation matrix
+    nodes: Tensor  # (S, E) label embeddings
+
+    def __init__(self, config: AGCN.Config, width: int, generator: torch.Generator):
+        super().__init__()
+        self.backbone = Backbone(config.backbone, generator)
+        self.gcn = GCN(width, config.hidden, self.backbone.width, generator)
+        self.register_buffer("nodes", torch.zeros(0, width))
+        self.register_buffer("weights", torch.zeros(0, 0))
+
+    def grow(self, width: int, generator: torch.Generator) -> None:
+        self.nodes = torch.cat([self.nodes, self.nodes.new_zeros(width, self.nodes.shape[1])])
+        self.weights = torch.eye(len(self.nodes), device=self.nodes.device)
+
+    def forward(self, x: Tensor) -> Output:
+        feature = self.backbone(x)
+        graph = self.gcn(self.nodes[None], self.weights)
+        logits = feature @ graph[0].T
+        return Output(logits, feature, graph, logits)
+
+
+class AGCN(GraphLearner, name="agcn"):
+    """The predecessor of AGCN++: graph nodes are fixed label embeddings, not parts of the image."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Config(GraphLearner.Config):
+        embeddings: str = "random"  # glove:FILE, minilm (extra), or random: drawn from the name, without meaning
+
+    net: LabelGraphNet
+
+    def build(self) -> LabelGraphNet:
+        self.embeddings = Embeddings(self.config.embeddings)
+        return LabelGraphNet(self.config, self.embeddings.width, self.generator)
+
+    def begin_task(self, task: Task) -> None:
+        super().begin_task(task)
+        with torch.no_grad():
+            self.net.nodes[task.start : task.stop] = self.embeddings(task.names).to(self.device)
+
+    def logits(self, x: Tensor) -> Tensor:
+        out: Output = self.net(x)
+        return out.logits

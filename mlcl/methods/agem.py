@@ -1,0 +1,45 @@
+"""A-GEM: a step must not raise the loss on remembered images, to first order."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from mlcl import losses
+from mlcl.learner import Terms
+from mlcl.methods.replay import Replay
+from mlcl.types import Batch
+
+
+class AGEM(Replay, name="a-gem"):
+    """Averaged gradient episodic memory: the gradient is projected when it points against the memory's."""
+
+    def losses(self, batch: Batch) -> Terms:
+        return {"cls": losses.bce(self.net(batch.x), batch.y, batch.known)}
+
+    def after_backward(self, batch: Batch) -> None:
+        if not self.old:  # from the second task on
+            return
+        parameters = [p for p in self.net.parameters() if p.grad is not None]
+        gradient = [p.grad for p in parameters if p.grad is not None]
+        old = self.replayed()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
+            loss = losses.bce(self.net(old.x), old.y, old.known)
+        reference = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for p, projected in zip(parameters, project(gradient, list(reference)), strict=True):
+            p.grad = projected
+
+
+def project(g: list[Tensor], r: list[Tensor | None]) -> list[Tensor]:
+    """g - (g.r / r.r) r where g.r < 0, and g elsewhere; both as lists of one tensor a parameter.
+
+    >>> project([torch.tensor([1.0, 1.0])], [torch.tensor([-2.0, 0.0])])
+    [tensor([0., 1.])]
+    >>> project([torch.tensor([1.0, 1.0])], [torch.tensor([2.0, 0.0])])
+    [tensor([1., 1.])]
+    """
+    pairs = [(a, b) for a, b in zip(g, r, strict=True) if b is not None]
+    dot = torch.stack([(a * b).sum() for a, b in pairs]).sum()
+    length = torch.stack([(b * b).sum() for _, b in pairs]).sum()
+    share = (dot / length.clamp_min(1e-30)).clamp_max(0)  # 0 where they agree: no branch, no waiting
+    return [a if b is None else a - share * b for a, b in zip(g, r, strict=True)]

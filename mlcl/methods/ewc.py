@@ -1,0 +1,83 @@
+"""Elastic weight consolidation, the online kind: weights that mattered are held by springs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mlcl import losses
+from mlcl.learner import GradientLearner, State, Terms
+from mlcl.types import Batch, Task
+
+
+class EWC(GradientLearner, name="ewc"):
+    """Penalises moving a weight by its Fisher information, estimated from single images' gradients."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Config(GradientLearner.Config):
+        strength: float = 1e4  # lambda; its best value varies by orders of magnitude between data sets
+        gamma: float = 0.9  # how much of the earlier tasks' information is kept
+        fisher_images: int = 256  # of each task
+
+    def __init__(self, config: Config | None = None, *, seed: int = 0, device: str = "cpu"):
+        super().__init__(config, seed=seed, device=device)
+        self.fisher: dict[str, Tensor] = {}
+        self.anchor: dict[str, Tensor] = {}
+
+    def losses(self, batch: Batch) -> Terms:
+        terms = {"cls": losses.bce(self.net(batch.x), batch.y, batch.known)}
+        if self.fisher:
+            terms["ewc"] = self.config.strength / 2 * self.penalty()
+        return terms
+
+    def penalty(self) -> Tensor:
+        """sum F (theta - theta*)^2 over what existed; new rows of the head have no anchor."""
+        parts = []
+        for name, p in self.net.named_parameters():
+            if name in self.fisher:
+                known = self.anchor[name]
+                moved = p[: len(known)] - known
+                parts.append((self.fisher[name] * moved.square()).sum())
+        return torch.stack(parts).sum()
+
+    def end_task(self, task: Task, batches: Iterable[Batch]) -> None:
+        fresh = fisher(self, batches, self.config.fisher_images)
+        for name, value in fresh.items():
+            if name in self.fisher:
+                value[: len(self.fisher[name])] += self.config.gamma * self.fisher[name]
+        self.fisher = fresh
+        self.anchor = {n: p.detach().clone() for n, p in self.net.named_parameters() if n in fresh}
+
+    def state(self) -> State:
+        return super().state() | {"fisher": self.fisher, "anchor": self.anchor}
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        self.fisher, self.anchor = (
+            {name: value.to(self.device, copy=True) for name, value in state[key].items()}
+            for key in ("fisher", "anchor")
+        )
+
+
+def fisher(learner: GradientLearner, batches: Iterable[Batch], images: int) -> dict[str, Tensor]:
+    """The mean of single images' squared gradients: that of a batch's mean gradient would be far smaller."""
+    net = learner.net
+    net.eval()  # statistics of a single image mean nothing
+    named = {name: p for name, p in net.named_parameters() if p.requires_grad}
+    total = {name: torch.zeros_like(p) for name, p in named.items()}
+    count = 0
+    for batch in batches:
+        batch = batch.to(learner.device)
+        for i in range(min(len(batch), images - count)):
+            loss = losses.bce(net(batch.x[i : i + 1]), batch.y[i : i + 1], batch.known[i : i + 1])
+            gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+            for name, gradient in zip(named, gradients, strict=True):
+                if gradient is not None:
+                    total[name] += gradient.square()
+            count += 1
+        if count >= images:
+            break
+    return {name: value / max(count, 1) for name, value in total.items()}

@@ -1,0 +1,37 @@
+"""Learning without Forgetting, with the weights of AGCN++, so that it is AGCN++ without its graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from mlcl import losses
+from mlcl.learner import GradientLearner, Terms
+from mlcl.types import Batch
+
+
+class LwF(GradientLearner, name="lwf"):
+    """Distils what the network said of the old classes before the task began."""
+
+    keep_expert = True
+
+    @dataclass(frozen=True, kw_only=True)
+    class Config(GradientLearner.Config):
+        lambda1: float = 0.15  # classification
+        lambda2: float = 0.85  # distillation
+
+    config: Any
+
+    def losses(self, batch: Batch) -> Terms:
+        logits = self.net(batch.x)
+        cls = losses.bce(logits, batch.y, batch.known)
+        if self.expert is None:
+            return {"cls": cls}
+        with torch.no_grad():
+            soft = self.expert(batch.x).float().sigmoid()
+        return {
+            "cls": self.config.lambda1 * cls,
+            "dst": self.config.lambda2 * losses.distillation(logits[:, : self.old], soft),
+        }
