@@ -82,9 +82,8 @@ def run(
     from mlcl import recipe as recipes
 
     if resume is not None:
-        given = {"--method": method, "--data": data, "--scenario": scenario, "--seed": seed, "--set": settings,
-                 "--plugin": plugin,
-                 "--out": out}  # fmt: skip
+        given = {"--method": method, "--data": data, "--scenario": scenario, "--seed": seed,
+                 "--set": settings, "--plugin": plugin, "--out": out}  # fmt: skip
         for option, value in given.items():
             if value is not None:
                 raise ConfigError(f"{option} cannot go with --resume: a run goes on with its own settings")

@@ -115,7 +115,11 @@ def run_cell(tree: Tree, folder: Path) -> Tree:
         store.write_json(folder / "run.json", store.provenance())
     stream = build(_table(json.dumps(tree.get("data", {}), sort_keys=True)), recipe.stream)
     experiment = Experiment(
-        stream, recipe.build_learner(method), config=recipe.loop, seed=recipe.head.seed, folder=folder / method
+        stream,
+        recipe.build_learner(method),
+        config=recipe.loop,
+        seed=recipe.head.seed,
+        folder=folder / method,
     )
     experiment.resume()
     summary: Tree = experiment.run()["summary"]
@@ -186,8 +190,8 @@ def write_winners(grid: Grid, rows: list[Tree], folder: Path) -> list[Tree]:
         for key, value in row["settings"].items():
             tree = override(tree, f"{_full(key, row['method'])}={json.dumps(value)}")
         note = (
-            f"# The best of {row['method']}'s settings by {grid.select.metric} {grid.select.summary} in the grid "
-            f"{grid.head.name}: {row['mean']:.4f} over {row['seeds']} seed(s).\n"
+            f"# The best of {row['method']}'s settings by {grid.select.metric} {grid.select.summary} in the "
+            f"grid {grid.head.name}: {row['mean']:.4f} over {row['seeds']} seed(s).\n"
         )
         store.write_text(folder / "tuned" / f"{name}.toml", note + write_toml(tree))
     winners = list(best.values())

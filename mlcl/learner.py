@@ -7,6 +7,7 @@ seen so far an image shows. It is never told the scenario: a mask says what is k
 from __future__ import annotations
 
 import copy
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -61,7 +62,7 @@ class Learner(ABC):
         """The stream as this learner gets it; the bounds see everything at once."""
         return stream
 
-    def begin_task(self, task: Task) -> None:  # noqa: B027  (optional)
+    def begin_task(self, task: Task) -> None:
         """Grow by the task's new classes."""
         self.widths.append(task.stop - task.start)
 
@@ -91,8 +92,7 @@ class Learner(ABC):
 
 
 def learners() -> dict[str, type[Learner]]:
-    import mlcl.methods  # noqa: F401  (each method registers itself)
-
+    importlib.import_module("mlcl.methods")  # each method registers itself
     return dict(sorted(_LEARNERS.items()))
 
 
@@ -145,7 +145,7 @@ class GradientLearner(Learner):
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "cpu"):
         super().__init__(config, seed=seed, device=device)
         self.net = self.build().to(self.device)
-        self.expert: nn.Module | None = None  # the network as the last task left it, if `keep_expert`
+        self.expert: Any = None  # the network as the last task left it, if `keep_expert`
         self.optimizer: torch.optim.Optimizer | None = None
         self.augment = Augment(self.config.augment, self.net.backbone.size)
 
@@ -159,7 +159,7 @@ class GradientLearner(Learner):
     def losses(self, batch: Batch) -> Terms:
         """Named, weighted terms; their sum is descended. `batch` is augmented and on the device."""
 
-    def after_backward(self, batch: Batch) -> None:  # noqa: B027  (optional)
+    def after_backward(self, batch: Batch) -> None:
         """Gradients are there, the step is not taken yet."""
 
     def logits(self, x: Tensor) -> Tensor:

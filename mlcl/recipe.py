@@ -1,10 +1,10 @@
 """A recipe is one experiment as TOML: data, stream, loop, and the settings of each method.
 
-    methods = ["fine-tuning", "agcn++"]     each learns the same stream
-    [data] [stream] [loop]                  what is learnt, and how it arrives
-    [learner]                               settings that the methods share
-    [method."agcn++"]                       settings of one method; they win over [learner]
-    extends = "other.toml"                  what is not written here is as there
+methods = ["fine-tuning", "agcn++"]     each learns the same stream
+[data] [stream] [loop]                  what is learnt, and how it arrives
+[learner]                               settings that the methods share
+[method."agcn++"]                       settings of one method; they win over [learner]
+extends = "other.toml"                  what is not written here is as there
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import tomllib
 
 import numpy as np
 import pytest
-import tomllib
 import torch
 from torch import Tensor
 
@@ -34,7 +34,9 @@ class Pixels(Images):
         return self.x[torch.as_tensor(np.asarray(indices))]
 
 
-def make_stream(widths: tuple[int, ...] = (2, 3, 2), images: int = 24, scenario: str = "il", seed: int = 0) -> Stream:
+def make_stream(
+    widths: tuple[int, ...] = (2, 3, 2), images: int = 24, scenario: str = "il", seed: int = 0
+) -> Stream:
     """Random images with as many random labels; every task's images are its own."""
     chance = np.random.default_rng(seed)
     classes = sum(widths)

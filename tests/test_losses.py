@@ -43,8 +43,7 @@ def test_distillation(reduction: str) -> None:
     soft = torch.tensor([[0.3, 0.9], [0.5, 0.0]])
     logits = LOGITS[:, :2]
     values = [
-        by_hand(logit, z)
-        for logit, z in zip(logits.flatten().tolist(), soft.flatten().tolist(), strict=True)
+        by_hand(logit, z) for logit, z in zip(logits.flatten().tolist(), soft.flatten().tolist(), strict=True)
     ]
     expected = sum(values) / (4 if reduction == "mean" else 2)
     assert distillation(logits, soft, reduction).item() == pytest.approx(expected, rel=1e-6)  # type: ignore[arg-type]

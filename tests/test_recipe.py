@@ -65,11 +65,13 @@ def test_the_tree_spells_everything_out() -> None:
 
 
 def test_shared_settings_go_to_the_methods_that_have_them() -> None:
-    loaded = resolve({
-        "methods": ["fine-tuning", "lwf", "agcn++"],
-        "learner": {"lambda1": 0.3, "optimizer": {"lr": 1e-4, "head_lr": 1e-2}},
-        "method": {"agcn++": {"lambda1": 0.4, "optimizer": {"lr": 5e-5}}},
-    })
+    loaded = resolve(
+        {
+            "methods": ["fine-tuning", "lwf", "agcn++"],
+            "learner": {"lambda1": 0.3, "optimizer": {"lr": 1e-4, "head_lr": 1e-2}},
+            "method": {"agcn++": {"lambda1": 0.4, "optimizer": {"lr": 5e-5}}},
+        }
+    )
     fine, lwf, agcn = (loaded.learners[name] for name in ("fine-tuning", "lwf", "agcn++"))
     assert not hasattr(fine, "lambda1")
     assert (lwf.lambda1, agcn.lambda1) == (0.3, 0.4)
@@ -114,7 +116,7 @@ def test_settings_of_a_method_that_does_not_run_are_dropped_but_checked() -> Non
         ({"method": 3}, "r: method: expected a table, got 3"),
         ({"method": {"agcn++": 3}}, 'r: method."agcn++": expected a table, got 3'),
         ({"method": {"agcnpp": {}}}, "no method 'agcnpp'; did you mean 'agcn"),
-        ({"method": {"agcn++": {"lamda3": 1}}}, "r: method.\"agcn++\".lamda3: unknown key; did you mean"),
+        ({"method": {"agcn++": {"lamda3": 1}}}, 'r: method."agcn++".lamda3: unknown key; did you mean'),
         ({"method": {"agcn++": {"halve": 1}}}, 'r: method."agcn++".halve: expected true or false, got 1'),
     ],
 )

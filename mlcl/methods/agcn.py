@@ -154,7 +154,9 @@ class AGCN(GraphLearner, name="agcn"):
 
     @dataclass(frozen=True, kw_only=True)
     class Config(GraphLearner.Config):
-        embeddings: str = "random"  # glove:FILE, minilm (extra), or random: drawn from the name, without meaning
+        embeddings: str = (
+            "random"  # glove:FILE, minilm (extra), or random: drawn from the name, without meaning
+        )
 
     net: LabelGraphNet
 

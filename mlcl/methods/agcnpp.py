@@ -57,7 +57,9 @@ class AGCNpp(GraphLearner, name="agcn++"):
     class Config(GraphLearner.Config):
         graph_width: int = 1024  # of G; with `dot` it is the backbone's
         start: Literal["silent", "random"] = "silent"  # new rows of the diagonal readout: 0, or drawn
-        node_scale: Literal["unit", "theta"] = "unit"  # rows of Theta scaled to 1 in the nodes, or as they are
+        node_scale: Literal["unit", "theta"] = (
+            "unit"  # rows of Theta scaled to 1 in the nodes, or as they are
+        )
         readout: Readout = "diagonal"  # D1
         old_nodes: Literal["expert", "student"] = "expert"  # D2
 

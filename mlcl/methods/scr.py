@@ -78,7 +78,7 @@ class SCR(Replay, name="scr"):
         """Where the classes lie now, and how sure closeness makes."""
         self.net.eval()
         memory = self.memory.batch(torch.arange(len(self.memory)), self.seen)
-        parts = memory.x.split(64)
+        parts = torch.split(memory.x, 64)
         features = F.normalize(torch.cat([self.net.backbone(x.to(self.device)) for x in parts]), dim=1)
         known = memory.known.to(self.device).float()
         y = memory.y.to(self.device) * known

