@@ -2,7 +2,7 @@
 
 >>> import mlcl
 >>> [name for name in mlcl.learners() if name.startswith("agcn")]
-['agcn++']
+['agcn', 'agcn++']
 """
 
 from __future__ import annotations

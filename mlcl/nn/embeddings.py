@@ -19,7 +19,8 @@ class Embeddings:
     def __init__(self, spec: str):
         kind, _, path = spec.partition(":")
         if kind == "random" and not path:
-            self.width, self._vector = 300, _drawn
+            self.width = 300
+            self._vector: Callable[[str], np.ndarray] = _drawn
         elif kind == "minilm" and not path:
             self.width, self._vector = _minilm()
         elif kind == "glove" and path:
