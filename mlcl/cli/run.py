@@ -1,17 +1,14 @@
-"""The command line. Heavy imports wait inside the commands, so that --help answers at once."""
+"""mlcl run: one recipe, from its stream to its report."""
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mlcl.errors import ConfigError, MLCLError, RunError
-from mlcl.version import __version__
+from mlcl.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,39 +16,7 @@ if TYPE_CHECKING:
     from mlcl.config import Tree
     from mlcl.recipe import Recipe
 
-app = typer.Typer(
-    name="mlcl",
-    help="Learn new labels month after month, and do not forget: multi-label continual learning.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-def main() -> None:
-    """The entry point: a user's error is one line and exit code 2; anything else is a bug with its trace."""
-    try:
-        app()
-    except MLCLError as error:
-        typer.echo(f"mlcl: {error}", err=True)
-        sys.exit(2)
-    except BrokenPipeError:  # `mlcl methods | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-
-
-@app.callback(invoke_without_command=True)
-def top(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    if version:
-        typer.echo(f"mlcl {__version__}")
-        raise typer.Exit
-
-
-@app.command()
 def run(
     recipe: Annotated[
         str, typer.Argument(help="A recipe file, a shipped recipe's name, or a run's config.toml.")
@@ -104,73 +69,6 @@ def run(
         changes.append({"seed": seed})
     loaded = recipes.load_recipe(recipe, [*changes, *(settings or [])])
     _run(loaded, out or _next_folder(Path("runs"), loaded.head.name), fresh=True)
-
-
-@app.command()
-def grid(
-    file: Annotated[Path, typer.Argument(help="A grid file: methods x seeds x axes. See docs/grid.md")],
-    out: Annotated[Path | None, typer.Option(help="The grid's folder. Default: runs/NAME")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes side by side. Default: the file's")] = None,
-) -> None:
-    """Run many recipes, several at a time; run it again to go on where it stopped."""
-    import dataclasses
-
-    from rich.console import Console
-
-    from mlcl.grid import load_grid, run_grid
-    from mlcl.report.grid import print_grid
-
-    console = Console()
-    loaded = load_grid(file)
-    if workers is not None:
-        loaded = dataclasses.replace(loaded, head=dataclasses.replace(loaded.head, workers=workers))
-    folder = out or Path("runs") / loaded.head.name
-    count = 0
-
-    def tell(cell: Any, summary: Any, error: str | None) -> None:
-        nonlocal count
-        count += 1
-        result = error or f"mAP {100 * summary['mAP']['final']:.1f} final"
-        console.print(f"{count}/{len(loaded.cells)}  {cell.name}  {result}", highlight=False, markup=False)
-
-    rows = run_grid(loaded, folder, tell)
-    print_grid(rows, console)
-    if any(row["error"] for row in rows):
-        raise typer.Exit(1)
-
-
-@app.command()
-def methods() -> None:
-    """List the methods."""
-    from mlcl.learner import learners
-
-    _list((name, _first_line(kind)) for name, kind in learners().items())
-
-
-@app.command()
-def data() -> None:
-    """List the data sources."""
-    from mlcl.data.source import sources
-
-    _list((name, _first_line(kind)) for name, kind in sources().items())
-
-
-@app.command()
-def backbones() -> None:
-    """List the backbones."""
-    from mlcl.nn.backbone import BACKBONES
-
-    _list((name, entry.description) for name, entry in BACKBONES.items())
-
-
-@app.command(name="recipes")
-def list_recipes() -> None:
-    """List the shipped recipes."""
-    from mlcl import recipe as recipes
-
-    for name in recipes.recipes():
-        first = recipes.find(name).read_text(encoding="utf-8").split("\n", 1)[0]
-        typer.echo(f"{name:<24}{first.removeprefix('# ') if first.startswith('#') else ''}")
 
 
 def _run(recipe: Recipe, folder: Path, fresh: bool = False) -> None:
@@ -241,16 +139,3 @@ def _next_folder(root: Path, name: str) -> Path:
     while (root / f"{name}-{number:03d}").exists():
         number += 1
     return root / f"{name}-{number:03d}"
-
-
-def _first_line(kind: type) -> str:
-    return (kind.__doc__ or "").strip().split("\n", 1)[0]
-
-
-def _list(rows: Any) -> None:
-    for name, line in rows:
-        typer.echo(f"{name:<20} {line}")
-
-
-if __name__ == "__main__":
-    main()
