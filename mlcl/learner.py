@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from mlcl.errors import ConfigError, nearest
+from mlcl.losses import Loss
 from mlcl.nn.augment import Augment
 from mlcl.nn.backbone import Backbone
 from mlcl.nn.head import GrowingLinear
@@ -140,6 +141,7 @@ class GradientLearner(Learner):
         backbone: Backbone.Config = field(default_factory=Backbone.Config)
         optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
         augment: Augment.Config = field(default_factory=Augment.Config)
+        loss: Loss.Config = field(default_factory=Loss.Config)
         precision: Literal["float32", "bfloat16"] = "float32"  # of the network's forward pass
 
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "cpu"):
@@ -148,6 +150,7 @@ class GradientLearner(Learner):
         self.expert: Any = None  # the network as the last task left it, if `keep_expert`
         self.optimizer: torch.optim.Optimizer | None = None
         self.augment = Augment(self.config.augment, self.net.backbone.size)
+        self.classification = Loss(self.config.loss)
 
     keep_expert: ClassVar[bool] = False
 

@@ -77,14 +77,14 @@ class GraphLearner(GradientLearner):
         if self.expert is None:
             self._count(batch, None)
             out = self.forward(batch.x, None)
-            return {"cls": losses.bce(out.logits, batch.y, batch.known, c.reduction)}
+            return {"cls": self.classification(out.logits, batch.y, batch.known, c.reduction)}
         with torch.no_grad():
             before: Output = self.expert(batch.x)  # its nodes come from its own CNN (D2, depth 1)
         self._count(batch, before.logits)
         out = self.forward(batch.x, before.feature)
         soft = before.logits.float().sigmoid()
         terms = {
-            "cls": c.lambda1 * losses.bce(out.logits, batch.y, batch.known, c.reduction),
+            "cls": c.lambda1 * self.classification(out.logits, batch.y, batch.known, c.reduction),
             "dst": c.lambda2 * losses.distillation(out.logits[:, :old], soft, c.reduction),
         }
         if c.lambda3:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mlcl import losses
 from mlcl.learner import Terms
 from mlcl.methods.replay import Replay
 from mlcl.types import Batch
@@ -15,7 +14,7 @@ class AGEM(Replay, name="a-gem"):
     """Averaged gradient episodic memory: the gradient is projected when it points against the memory's."""
 
     def losses(self, batch: Batch) -> Terms:
-        return {"cls": losses.bce(self.net(batch.x), batch.y, batch.known)}
+        return {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}
 
     def after_backward(self, batch: Batch) -> None:
         if not self.old:  # from the second task on
@@ -24,7 +23,7 @@ class AGEM(Replay, name="a-gem"):
         gradient = [p.grad for p in parameters if p.grad is not None]
         old = self.replayed()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
-            loss = losses.bce(self.net(old.x), old.y, old.known)
+            loss = self.classification(self.net(old.x), old.y, old.known)
         reference = torch.autograd.grad(loss, parameters, allow_unused=True)
         for p, projected in zip(parameters, project(gradient, list(reference)), strict=True):
             p.grad = projected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mlcl import losses
 from mlcl.learner import GradientLearner, Terms
 from mlcl.types import Batch, Stream
 
@@ -13,7 +12,7 @@ class FineTuning(GradientLearner, name="fine-tuning"):
     like_fine_tuning = True
 
     def losses(self, batch: Batch) -> Terms:
-        return {"cls": losses.bce(self.net(batch.x), batch.y, batch.known)}
+        return {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}
 
 
 class MultiTask(FineTuning, name="multi-task"):

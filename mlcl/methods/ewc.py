@@ -28,7 +28,7 @@ class EWC(GradientLearner, name="ewc"):
         self.anchor: dict[str, Tensor] = {}
 
     def losses(self, batch: Batch) -> Terms:
-        terms = {"cls": losses.bce(self.net(batch.x), batch.y, batch.known)}
+        terms = {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}
         if self.fisher:
             terms["ewc"] = self.config.strength / 2 * self.penalty()
         return terms

@@ -26,7 +26,7 @@ class LwF(GradientLearner, name="lwf"):
 
     def losses(self, batch: Batch) -> Terms:
         logits = self.net(batch.x)
-        cls = losses.bce(logits, batch.y, batch.known)
+        cls = self.classification(logits, batch.y, batch.known)
         if self.expert is None:
             return {"cls": cls}
         with torch.no_grad():

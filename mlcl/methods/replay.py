@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from mlcl import losses
 from mlcl.errors import ConfigError
 from mlcl.learner import GradientLearner, State, Terms
 from mlcl.memory import PartitioningReservoir, Reservoir
@@ -55,13 +54,13 @@ class ER(Replay, name="er"):
 
     def losses(self, batch: Batch) -> Terms:
         if not len(self.memory):
-            return {"cls": losses.bce(self.net(batch.x), batch.y, batch.known)}
+            return {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}
         old = self.replayed()
         logits = self.net(torch.cat([batch.x, old.x]))
         new = len(batch)
         return {
-            "cls": losses.bce(logits[:new], batch.y, batch.known),
-            "replay": losses.bce(logits[new:], old.y, old.known),
+            "cls": self.classification(logits[:new], batch.y, batch.known),
+            "replay": self.classification(logits[new:], old.y, old.known),
         }
 
 
