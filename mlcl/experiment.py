@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ class LoopConfig:
     batch_size: int = 32
     epochs: int = 1  # passes over a task's data; the protocol is one
     test_batch_size: int = 64
+    evaluate: Literal["every", "last"] = "every"  # after every task, or the last alone: no forgetting then
     checkpoint_every: int = 50  # batches; 0 = only after a task
     keep_tasks: bool = True  # keep the learner as it was after each task, task-NN.pt
     log_every: int = 10  # batches between two entries of log.jsonl
@@ -97,11 +98,14 @@ class Experiment:
             for batch in self._remaining(task):
                 self._learn(batch)
             self.learner.end_task(task, self._batches(task, np.arange(len(task.train))))
-            evaluation = self.evaluate(task)
-            self.evaluations.append(evaluation)
+            evaluation = None
+            if self.config.evaluate == "every" or task.index == len(self.view) - 1:
+                evaluation = self.evaluate(task)
+                self.evaluations.append(evaluation)
             self.progress = Progress(task=task.index + 1)
             self.save(after_task=task)
-            self.watcher.scored(task, evaluation)
+            if evaluation is not None:
+                self.watcher.scored(task, evaluation)
         return self.results()
 
     def evaluate(self, task: Task) -> Tree:

@@ -189,7 +189,7 @@ class GradientLearner(Learner):
     def observe(self, batch: Batch) -> Terms:
         batch = self.augment(batch.to(self.device), self.generator)
         self.net.train()
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
+        with self.autocast():
             terms = self.losses(batch)
         assert self.optimizer is not None, "begin_task comes first"
         self.optimizer.zero_grad()
@@ -203,9 +203,14 @@ class GradientLearner(Learner):
         training = self.net.training
         self.net.eval()
         try:
-            return self.logits(x.to(self.device)).float().sigmoid()
+            with self.autocast():
+                return self.logits(x.to(self.device)).float().sigmoid()
         finally:
             self.net.train(training)
+
+    def autocast(self) -> torch.autocast:
+        """The precision that the recipe asks for."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
 
     def state(self) -> State:
         return super().state() | {
@@ -232,7 +237,8 @@ class GradientLearner(Learner):
         if o.name == "sgd":
             return torch.optim.SGD(**common, momentum=o.momentum)
         kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
-        return kind(**common, betas=o.betas, eps=o.eps)
+        fused = self.device.type == "cuda"  # one launch a group; on the CPU it gains nothing
+        return kind(**common, betas=o.betas, eps=o.eps, fused=fused)
 
 
 def frozen_copy(net: nn.Module) -> nn.Module:

@@ -22,7 +22,7 @@ class AGEM(Replay, name="a-gem"):
         parameters = [p for p in self.net.parameters() if p.grad is not None]
         gradient = [p.grad for p in parameters if p.grad is not None]
         old = self.replayed()
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
+        with self.autocast():
             loss = self.classification(self.net(old.x), old.y, old.known)
         reference = torch.autograd.grad(loss, parameters, allow_unused=True)
         for p, projected in zip(parameters, project(gradient, list(reference)), strict=True):

@@ -85,6 +85,8 @@ class Method:
         now = max(self.evaluations)
         change = np.full(self.edges[-1], np.nan)
         for task in range(0 if self.bound else now):
+            if task not in self.evaluations:  # measured after the last task only
+                continue
             new = slice(self.edges[task], self.edges[task + 1])
             then = self._ap(self.evaluations[task][task]["ap"].values())
             change[new] = (self._ap(self.evaluations[now][task]["ap"].values()) - then)[new]
