@@ -24,17 +24,20 @@ class Reservoir:
     def __len__(self) -> int:
         return len(self.y)
 
-    def add(self, batch: Batch, generator: torch.Generator) -> None:
-        """Offers each image in turn."""
+    def add(self, batch: Batch, generator: torch.Generator) -> list[int | None]:
+        """Offers each image in turn; returns where each went, or None (a later one may replace it at once)."""
         known = batch.known.cpu()
         y = (batch.y.cpu() > 0.5) & known
         self._widen(known.shape[1])
         x = batch.x.cpu()
+        places: list[int | None] = []
         for image, labels, mask in zip(x, y, known, strict=True):
             place = self.place(labels, generator)
             self.streamed += 1
             if place is not None:
                 self._put(place, image, labels, mask)
+            places.append(place)
+        return places
 
     def place(self, labels: Tensor, generator: torch.Generator) -> int | None:
         """Where the next image goes, or None to let it pass; `labels` (S,) are its known positives."""
