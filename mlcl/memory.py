@@ -25,7 +25,7 @@ class Reservoir:
         return len(self.y)
 
     def add(self, batch: Batch, generator: torch.Generator) -> list[int | None]:
-        """Offers each image in turn; returns where each went, or None (a later one may replace it at once)."""
+        """Offers each image in turn; returns where each went, if anywhere (a later one may replace it)."""
         known = batch.known.cpu()
         y = (batch.y.cpu() > 0.5) & known
         self._widen(known.shape[1])

@@ -38,8 +38,12 @@ class Replay(GradientLearner):
 
     def observe(self, batch: Batch) -> Terms:
         terms = super().observe(batch)
-        self.memory.add(batch, self.generator)
+        self.remember(batch)
         return terms
+
+    def remember(self, batch: Batch) -> None:
+        """Offers the memory the batch just learnt, as it came: not augmented, on the CPU."""
+        self.memory.add(batch, self.generator)
 
     def state(self) -> State:
         return super().state() | {"memory": self.memory.state()}
