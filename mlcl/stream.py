@@ -45,35 +45,68 @@ class StreamConfig:
             raise ConfigError(f"stream.seed: {self.seed} is negative")
 
 
+@dataclass(frozen=True)
+class Placement:
+    """Who gets which image: decided before anything is masked, so the same in every scenario."""
+
+    table: LabelTable  # its columns in the order of the stream
+    widths: tuple[int, ...]
+    owner: np.ndarray  # (N,) each image's task, of training, test and validation images alike; or NOWHERE
+    held: np.ndarray  # (N,) bool: held out of the training images
+
+
 def build(table: LabelTable, config: StreamConfig) -> Stream:
     """The paper's protocol over any table; a source's own split stands, less what `limit` leaves out."""
-    if table.owner is not None and config.split == "source":
+    placed = place(table, config)
+    owner, test = placed.owner, placed.table.test
+    if config.validation:  # the true test images take no part at all
+        owner, test = np.where(test, NOWHERE, owner), placed.held
+    if table.owner is not None and config.split == "source" and config.scenario == "cl":
+        _refuse_own_marks_only(table)
+    return assemble(placed.table, placed.widths, owner, test, config)
+
+
+def place(table: LabelTable, config: StreamConfig) -> Placement:
+    """Class order, tasks, and each image's task. What the source's own split places NOWHERE stays there."""
+    own = table.owner is not None and config.split == "source"
+    usable = np.ones(len(table), bool) if table.owner is None else table.owner != NOWHERE
+    if own:
         _refuse_resplitting(table, config)
-        test = held_out(table, config)
-        away = table.test if config.validation else np.zeros(len(table), bool)
-        kept = np.where(away | (~test & ~_limited(table, test, config)), NOWHERE, table.owner)
-        if config.scenario == "cl":
-            _refuse_own_marks_only(table)
-        return assemble(table, table.widths, kept, test, config)
-    table = table.columns(class_order(table, config))
+    else:
+        table = table.columns(class_order(table, config))
+    test = table.test & usable
+    held = _held_out(table, usable & ~test, config)
+    train = _limited(table, usable & ~test & ~held, config)
+    if own:
+        assert table.owner is not None
+        return Placement(table, table.widths, np.where(train | held | test, table.owner, NOWHERE), held)
     widths = task_widths(len(table.class_names), config)
-    test = held_out(table, config)
-    train = _limited(table, test, config)
     owner = np.full(len(table), NOWHERE)
-    for part in (np.flatnonzero(train), np.flatnonzero(test)):
+    for part in map(np.flatnonzero, (train, held, test)):
         owner[part] = deal(table.labels[part] == 1, widths, _ticket(table.refs, part, config.seed, "deal"))
-    return assemble(table, widths, owner, test, config)
+    return Placement(table, widths, owner, held)
 
 
-def _limited(table: LabelTable, test: np.ndarray, config: StreamConfig) -> np.ndarray:
-    """(N,) bool: the training images, at most `limit` of them."""
-    train: np.ndarray = ~test & ~table.test  # with a validation part the true test images are neither
-    if config.limit:
-        chosen = np.flatnonzero(train)
-        ticket = _ticket(table.refs, chosen, config.seed, "limit")
-        left_out = chosen[np.argsort(ticket, kind="stable")][config.limit :]
-        train[left_out] = False
-    return train
+def _held_out(table: LabelTable, train: np.ndarray, config: StreamConfig) -> np.ndarray:
+    """(N,) bool: the share of the training images that `validation` holds out."""
+    out = np.zeros(len(table), bool)
+    if config.validation:
+        rows = np.flatnonzero(train)
+        ticket = _ticket(table.refs, rows, config.seed, "validation")
+        count = max(1, round(len(rows) * config.validation))
+        out[rows[np.argsort(ticket, kind="stable")[:count]]] = True
+    return out
+
+
+def _limited(table: LabelTable, train: np.ndarray, config: StreamConfig) -> np.ndarray:
+    """(N,) bool: at most `limit` of the training images."""
+    if not config.limit:
+        return train
+    rows = np.flatnonzero(train)
+    ticket = _ticket(table.refs, rows, config.seed, "limit")
+    kept = np.zeros(len(table), bool)
+    kept[rows[np.argsort(ticket, kind="stable")[: config.limit]]] = True
+    return kept
 
 
 def _refuse_resplitting(table: LabelTable, config: StreamConfig) -> None:
@@ -151,17 +184,6 @@ def task_widths(classes: int, config: StreamConfig) -> tuple[int, ...]:
         return config.widths
     full, rest = divmod(classes, config.way)
     return (config.way,) * full + ((rest,) if rest else ())
-
-
-def held_out(table: LabelTable, config: StreamConfig) -> np.ndarray:
-    """(N,) bool: what is tested on. With `validation` the true test images take no part at all."""
-    if not config.validation:
-        return table.test
-    train = np.flatnonzero(~table.test)
-    ticket = _ticket(table.refs, train, config.seed, "validation")
-    out = np.zeros(len(table), bool)
-    out[train[np.argsort(ticket, kind="stable")[: max(1, round(len(train) * config.validation))]]] = True
-    return out
 
 
 def deal(positive: np.ndarray, widths: Sequence[int], ticket: np.ndarray) -> np.ndarray:

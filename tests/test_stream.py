@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mlcl.data.table import UNKNOWN, LabelTable
 from mlcl.errors import ConfigError, DataError
-from mlcl.stream import NOWHERE, StreamConfig, assemble, build, class_order, deal, task_widths
+from mlcl.stream import NOWHERE, StreamConfig, assemble, build, class_order, deal, place, task_widths
 from mlcl.types import Images, Samples, Stream
 
 
@@ -273,9 +273,9 @@ def test_nothing_is_known_of_a_broken_image() -> None:
     assert not batch.known[1].any()
     assert not batch.y[1].any()
     assert whole.known[1].any()
-    for place in (0, 2):
-        assert torch.equal(batch.known[place], whole.known[place])
-        assert torch.equal(batch.y[place], whole.y[place])
+    for spot in (0, 2):
+        assert torch.equal(batch.known[spot], whole.known[spot])
+        assert torch.equal(batch.y[spot], whole.y[spot])
 
 
 def test_seed_changes_the_deal_and_nothing_else_does() -> None:
@@ -480,7 +480,7 @@ def test_own_split_stands() -> None:
 
 def test_own_split_can_be_dealt_anew() -> None:
     stream = build(split_table(), config(split="deal", way=1))
-    assert set().union(*training(stream)) == {0, 1, 2, 3, 4}
+    assert set().union(*training(stream)) == {0, 1, 2, 3}  # what the source places nowhere stays there
 
 
 @pytest.mark.parametrize("given", [{"way": 1}, {"widths": (1, 1)}, {"top": 1}, {"order": "random"}])
@@ -506,6 +506,38 @@ def test_own_split_with_limit_and_validation() -> None:
     for task, whole in zip(held, plain, strict=True):
         assert set(task.train.rows.tolist()) < whole
         assert (owner[task.test.rows] <= task.index).all()
+
+
+def test_what_a_source_places_nowhere_counts_for_nothing() -> None:
+    """Were it otherwise, `limit` and `validation` would choose images that are in no task anyway."""
+    source = random_table(classes=4, images=400)
+    owner = deal(source.labels == 1, (2, 2), np.arange(400))
+    away = np.arange(400) % 2 == 0
+    source = dataclasses.replace(source, owner=np.where(away, NOWHERE, owner), widths=(2, 2))
+    placed = place(source, config(validation=0.25, limit=60))
+    train = ~placed.held & ~source.test
+    assert (placed.owner[away] == NOWHERE).all()
+    assert (placed.owner[train] != NOWHERE).sum() == 60
+    assert placed.held.sum() == round(0.25 * (~source.test & ~away & (owner != NOWHERE)).sum())
+
+
+# ---- placement
+
+
+@pytest.mark.parametrize("more", [{}, {"limit": 90}, {"order": "frequency", "top": 5}])
+def test_a_placement_has_what_both_streams_need(more: dict[str, Any]) -> None:
+    """With a validation part or tested on the test images: the same tasks, decided once."""
+    source = random_table()
+    placed = place(source, config(way=2, validation=0.25, **more))
+    held, test = (build(source, config(way=2, validation=share, **more)) for share in (0.25, 0))
+    for task in held:
+        chosen = (placed.owner == task.index) & ~source.test & ~placed.held
+        assert set(task.train.rows.tolist()) == set(np.flatnonzero(chosen).tolist())
+        chosen = (placed.owner <= task.index) & (placed.owner != NOWHERE) & placed.held
+        assert set(task.test.rows.tolist()) == set(np.flatnonzero(chosen).tolist())
+    for task in test:
+        chosen = (placed.owner <= task.index) & (placed.owner != NOWHERE) & source.test
+        assert set(task.test.rows.tolist()) == set(np.flatnonzero(chosen).tolist())
 
 
 # ---- errors
