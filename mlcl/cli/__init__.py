@@ -25,6 +25,9 @@ app = typer.Typer(
 
 def main() -> None:
     """The entry point: a user's error is one line and exit code 2; anything else is a bug with its trace."""
+    # Before PyTorch is loaded. Its threads would wait for each other in a busy loop: where another program
+    # keeps a core, 2 threads then learn 20 times slower than one
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
         app()
     except MLCLError as error:
@@ -47,6 +50,7 @@ def top(
 # in the order of --help; a module of commands exports what it has, and is named here
 app.command()(run.run)
 app.command()(grid.grid)
+app.command()(grid.table)
 app.command()(listing.methods)
 app.add_typer(data.app, name="data")
 app.command()(listing.backbones)

@@ -1,4 +1,4 @@
-"""mlcl grid: many recipes, several at a time."""
+"""mlcl grid, mlcl table: many recipes, several at a time, and what they showed."""
 
 from __future__ import annotations
 
@@ -9,32 +9,64 @@ import typer
 
 
 def grid(
-    file: Annotated[Path, typer.Argument(help="A grid file: methods x seeds x axes. See docs/grid.md")],
-    out: Annotated[Path | None, typer.Option(help="The grid's folder. Default: runs/NAME")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes side by side. Default: the file's")] = None,
+    files: Annotated[
+        list[Path], typer.Argument(help="Grid files: methods x seeds x settings. See docs/grid.md")
+    ],
+    out: Annotated[Path, typer.Option(help="Where each grid gets its folder.")] = Path("runs"),
+    workers: Annotated[
+        int, typer.Option(min=0, help="Processes side by side. 0 = as many as the files say.")
+    ] = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any key of the recipe, for every run."),
+    ] = None,
 ) -> None:
-    """Run many recipes, several at a time; run it again to go on where it stopped."""
-    import dataclasses
+    """Run many recipes, several at a time; run it again to go on where it stopped.
 
+    A grid that begins with another one's winners may be given together with it, after it.
+    """
     from rich.console import Console
 
-    from mlcl.grid import load_grid, run_grid
-    from mlcl.report.grid import print_grid
+    from mlcl.cli.stop import Stop
+    from mlcl.experiment import Interrupted
+    from mlcl.grid import run_grids
+    from mlcl.grid.book import read_grid
+    from mlcl.grid.table import print_grid
 
     console = Console()
-    loaded = load_grid(file)
-    if workers is not None:
-        loaded = dataclasses.replace(loaded, head=dataclasses.replace(loaded.head, workers=workers))
-    folder = out or Path("runs") / loaded.head.name
-    count = 0
+    ended = 0
 
-    def tell(cell: Any, summary: Any, error: str | None) -> None:
-        nonlocal count
-        count += 1
-        result = error or f"mAP {100 * summary['mAP']['final']:.1f} final"
-        console.print(f"{count}/{len(loaded.cells)}  {cell.name}  {result}", highlight=False, markup=False)
+    def tell(cell: Any, row: Any) -> None:
+        nonlocal ended
+        ended += 1
+        took = "" if row["seconds"] is None else f"  {row['seconds']:.0f} s"
+        said = row["error"] or f"mAP {100 * row['summary']['mAP']['mean_over_tests']:.1f} mean{took}"
+        console.print(f"{ended}  {row['folder']}  {said}", highlight=False, markup=False, soft_wrap=True)
 
-    rows = run_grid(loaded, folder, tell)
-    print_grid(rows, console)
-    if any(row["error"] for row in rows):
+    stop = Stop(console, "stopping: every process saves after its batch ...")
+    try:
+        folders = run_grids(
+            files, out, settings=settings or (), workers=workers, tell=tell, stop=stop
+        )  # fmt: skip
+    except Interrupted:
+        console.print("stopped; everything is saved. Run the same command again to go on.")
+        raise typer.Exit(130) from None
+    grids = [read_grid(folder) for folder in folders]
+    for one in grids:
+        print_grid(one, console)
+    if any(row["error"] for one in grids for row in one["cells"]):
         raise typer.Exit(1)
+
+
+def table(
+    files: Annotated[list[Path], typer.Argument(help="Grids' folders, or their grid.json files.")],
+) -> None:
+    """Show what grids found, as tables; while they run, too."""
+    from rich.console import Console
+
+    from mlcl.grid.book import read_grid
+    from mlcl.grid.table import print_grid
+
+    console = Console()
+    for file in files:
+        print_grid(read_grid(file), console)

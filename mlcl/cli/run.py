@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mlcl.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from mlcl.config import Tree
     from mlcl.recipe import Recipe
+    from mlcl.types import Stream
 
 
 def run(
@@ -53,9 +51,11 @@ def run(
             if value is not None:
                 raise ConfigError(f"{option} cannot go with --resume: a run goes on with its own settings")
         if not (resume / "config.toml").is_file():
-            raise RunError(f"{resume}: not a run folder (it has no config.toml)")
+            raise RunError(f"{resume}: not a run folder (it has no config.toml); begin one by: mlcl run")
         _run(recipes.load_recipe(str(resume / "config.toml")), resume)
         return
+    if out is not None and out.exists() and not _free(out):
+        raise RunError(f"{out}: not an empty folder; go on with a run by --resume, or choose another --out")
     changes: list[Tree | str] = []
     if method:
         changes.append({"methods": method})
@@ -67,75 +67,81 @@ def run(
         changes.append({"stream": {"scenario": scenario}})
     if seed is not None:
         changes.append({"seed": seed})
-    loaded = recipes.load_recipe(recipe, [*changes, *(settings or [])])
-    _run(loaded, out or _next_folder(Path("runs"), loaded.head.name), fresh=True)
+    _run(recipes.load_recipe(recipe, [*changes, *(settings or [])]), out, fresh=True)
 
 
-def _run(recipe: Recipe, folder: Path, fresh: bool = False) -> None:
+def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
     from rich.console import Console
 
-    from mlcl import store
-    from mlcl.config import write_toml
+    from mlcl.cli.stop import Stop
     from mlcl.experiment import Experiment, Interrupted, set_threads
     from mlcl.progress import Display
-    from mlcl.report import describe_stream, print_summary, write_report
+    from mlcl.report import print_summary, write_report
 
     console = Console()
-    set_threads(recipe.head.threads)
+    recipe = recipe.on_threads(set_threads(recipe.head.threads))
     stream = recipe.build_stream()
     for name in recipe.learners:  # a wrong setting must not surface after an hour of another method
         recipe.build_learner(name)
-    if fresh:
-        if folder.exists() and any(folder.iterdir()):
-            raise RunError(f"{folder}: not empty; go on with it by --resume, or choose another --out")
-        store.write_text(folder / "config.toml", write_toml(recipe.tree()))
-        store.write_json(folder / "run.json", store.provenance())
-        store.write_json(folder / "stream.json", describe_stream(stream, recipe.stream.scenario))
+    folder = folder or _next_folder(Path("runs"), recipe.head.name)
+    _describe(recipe, stream, folder, fresh)
     console.print(
         f"[bold]{stream.name}[/]: {len(stream.class_names)} classes in {len(stream)} tasks, "
         f"{sum(len(t.train) for t in stream):,} training and {len(stream[-1].test):,} test images, "
-        f"scenario {recipe.stream.scenario.upper()}, on {recipe.device()}\nrun folder: {folder}",
+        f"scenario {recipe.stream.scenario.upper()}, on {recipe.device()}",
         highlight=False,
+        soft_wrap=True,
     )
-    stop = _Stop(console)
+    console.print(f"run folder: {folder}", highlight=False, markup=False, soft_wrap=True)
+    go_on = f"Go on by: mlcl run --resume {folder}"
+    stop = Stop(console)
     for name in recipe.learners:
-        where = folder / name
-        with Display(console, name) as display:
-            experiment = Experiment(
-                stream, recipe.build_learner(name), config=recipe.loop, seed=recipe.head.seed,
-                folder=where, watcher=display, interrupted=stop,
-            )  # fmt: skip
-            experiment.resume()
-            try:
+        try:
+            with Display(console, name) as display:
+                experiment = Experiment(
+                    stream, recipe.build_learner(name), config=recipe.loop, seed=recipe.head.seed,
+                    folder=folder / name, watcher=display, interrupted=stop,
+                )  # fmt: skip
+                experiment.resume()
                 experiment.run()
-            except Interrupted:
-                console.print(f"stopped; everything is saved. Go on by: mlcl run --resume {folder}")
-                raise typer.Exit(130) from None
-        write_report(folder)
+            write_report(folder)
+        except (Interrupted, KeyboardInterrupt) as how:
+            saved = "everything is saved" if isinstance(how, Interrupted) else "saved is the last checkpoint"
+            console.print(f"stopped; {saved}. {go_on}", highlight=False, markup=False, soft_wrap=True)
+            raise typer.Exit(128 + stop.number) from None
     print_summary(folder, console)
 
 
-class _Stop:
-    """Ctrl-C once: finish the batch, save, leave. Twice: leave at once."""
+def _describe(recipe: Recipe, stream: Stream, folder: Path, fresh: bool) -> None:
+    """config.toml, run.json, stream.json: at the beginning, or where a kill came before them."""
+    from mlcl import store
+    from mlcl.config import write_toml
+    from mlcl.report import describe_stream
 
-    def __init__(self, console: Console):
-        self.console = console
-        self.wanted = False
-        signal.signal(signal.SIGINT, self._heard)
-        signal.signal(signal.SIGTERM, self._heard)
+    if fresh:
+        store.write_text(folder / "config.toml", write_toml(recipe.tree()))
+    if fresh or not (folder / "run.json").exists():
+        store.write_json(folder / "run.json", store.provenance())
+    if fresh or not (folder / "stream.json").exists():
+        store.write_json(folder / "stream.json", describe_stream(stream, recipe.stream.scenario))
 
-    def __call__(self) -> bool:
-        return self.wanted
 
-    def _heard(self, number: int, frame: Any) -> None:
-        if self.wanted:
-            raise KeyboardInterrupt
-        self.wanted = True
-        self.console.print("stopping after this batch ...")
+def _free(folder: Path) -> bool:
+    """Nothing lies there, or only what a kill left of the very first file."""
+    return folder.is_dir() and all(path.suffix == ".partial" for path in folder.iterdir())
 
 
 def _next_folder(root: Path, name: str) -> Path:
+    """Made at once, so that two runs begun together do not share it."""
+    from mlcl import store
+
     number = 1
-    while (root / f"{name}-{number:03d}").exists():
-        number += 1
-    return root / f"{name}-{number:03d}"
+    with store.says(root, "cannot be written"):
+        while True:
+            folder = root / f"{name}-{number:03d}"
+            try:
+                folder.mkdir(parents=True)
+            except FileExistsError:
+                number += 1
+            else:
+                return folder
