@@ -66,6 +66,16 @@ class _ReLU6(torch.autograd.Function):
         return torch.ops.aten.hardtanh_backward(grad, y, 0, 6)
 
 
+def relu6(x: Tensor) -> Tensor:
+    """In place where that is faster: not on a GPU, where a function written in Python costs more to call."""
+    if not (torch.is_grad_enabled() and x.requires_grad):
+        return x.clamp_(0, 6)
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.hardtanh(x, 0, 6)
+    out: Tensor = _ReLU6.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
 class ConvNorm(nn.Module):
     """Convolution, batch norm and, if `active`, ReLU6."""
 
@@ -76,21 +86,50 @@ class ConvNorm(nn.Module):
         self.norm = nn.BatchNorm2d(out, eps=1e-3, momentum=0.01)  # TensorFlow's epsilon, and 1 - its momentum
         nn.init.kaiming_normal_(self.conv.weight, nonlinearity="relu" if active else "linear")
 
+        self._kept: tuple[object, tuple[Tensor, Tensor]] | None = None  # folded, and of what
+
     def forward(self, x: Tensor) -> Tensor:
-        norm, weight = self.norm, self.conv.weight
-        if norm.training:
-            x = norm(same_conv(x, weight, None, self.stride))
+        if self.norm.training or not self._folds(x):
+            x = self.norm(same_conv(x, self.conv.weight, None, self.stride))
         else:
-            # With frozen statistics the norm is linear: folded into the convolution it costs no pass over
-            # the maps, forward or backward. Gradients reach norm.weight and norm.bias all the same.
-            mean, var = norm.running_mean, norm.running_var
-            assert mean is not None
-            assert var is not None
-            scale = norm.weight * torch.rsqrt(var + norm.eps)
-            x = same_conv(x, weight * scale[:, None, None, None], norm.bias - mean * scale, self.stride)
-        if self.active:
-            x = _ReLU6.apply(x)  # type: ignore[no-untyped-call]
-        return x
+            x = same_conv(x, *self.folded(x), self.stride)
+        return relu6(x) if self.active else x
+
+    def folded(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Weight and bias of the convolution that has the norm in it, as a network on x needs them.
+
+        With frozen statistics the norm is linear: folded it costs no pass over the maps, forward or backward.
+        Gradients reach norm.weight and norm.bias all the same. What asks for none is folded once.
+        """
+        if self._learns() or torch.compiler.is_compiling():
+            return self._fold()
+        kind = x.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.conv.weight.dtype
+        parts = (self.conv.weight, self.norm.weight, self.norm.bias, *self._statistics())
+        now = (dtype, *((t.data_ptr(), 0 if t.is_inference() else t._version) for t in parts))
+        if self._kept is None or self._kept[0] != now:
+            with torch.inference_mode(False), torch.no_grad(), torch.autocast(kind, enabled=False):
+                weight, bias = self._fold()
+                self._kept = now, (weight.to(dtype), bias.to(dtype))
+        return self._kept[1]
+
+    def _folds(self, x: Tensor) -> bool:
+        """On a GPU folding is ten launches on tiny tensors, as long as a pass over the maps: only if kept."""
+        return x.device.type == "cpu" or not (self._learns() or torch.compiler.is_compiling())
+
+    def _learns(self) -> bool:
+        return self.conv.weight.requires_grad or self.norm.weight.requires_grad
+
+    def _statistics(self) -> tuple[Tensor, Tensor]:
+        mean, var = self.norm.running_mean, self.norm.running_var
+        assert mean is not None
+        assert var is not None
+        return mean, var
+
+    def _fold(self) -> tuple[Tensor, Tensor]:
+        mean, var = self._statistics()
+        scale = self.norm.weight * torch.rsqrt(var + self.norm.eps)
+        return self.conv.weight * scale[:, None, None, None], self.norm.bias - mean * scale
 
 
 class Block(nn.Module):

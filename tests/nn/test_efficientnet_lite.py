@@ -117,6 +117,67 @@ def test_a_folded_norm_equals_a_norm(active: bool) -> None:
         torch.testing.assert_close(folded, plain)
 
 
+def changed(layer: ConvNorm) -> None:
+    assert layer.norm.running_var is not None
+    nn.init.uniform_(layer.norm.weight, 0.5, 3)
+    nn.init.uniform_(layer.norm.running_var, 0.5, 2)
+
+
+def test_as_on_a_gpu_unfolded_the_network_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    net = EfficientNetLite("efficientnet-lite0").double().eval()
+    for layer in net.modules():
+        if isinstance(layer, ConvNorm):
+            changed(layer)
+    x = torch.randn(2, 3, 32, 32, dtype=torch.float64)
+
+    def learn() -> list[Tensor]:
+        maps = net.maps(x)
+        return [maps.detach(), *torch.autograd.grad(maps.square().mean(), list(net.parameters()))]
+
+    folded = learn()
+    monkeypatch.setattr(ConvNorm, "_folds", lambda self, x: False)
+    for a, b in zip(folded, learn(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_frozen_layer_is_folded_once_and_again_when_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = ConvNorm(3, 4, 3, active=False).eval().requires_grad_(False)
+    x = torch.randn(2, 3, 8, 8)
+    folds = []
+    fold = ConvNorm._fold
+    monkeypatch.setattr(ConvNorm, "_fold", lambda self: folds.append(1) or fold(self))
+
+    def said() -> Tensor:
+        assert layer.norm.running_mean is not None
+        torch.testing.assert_close(layer(x), layer.norm(same_conv(x, layer.conv.weight, None, 1)))
+        return layer(x)
+
+    first = said()
+    assert len(folds) == 1
+    other = ConvNorm(3, 4, 3)
+    changed(other)
+    layer.load_state_dict(other.state_dict())
+    assert not torch.allclose(first, said())
+    assert len(folds) == 2
+    layer.norm.weight.mul_(2)
+    said()
+    assert len(folds) == 3
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == layer(x).dtype == torch.bfloat16
+    assert len(folds) == 4
+    assert set(layer.state_dict()) == set(other.state_dict())  # nothing of it is saved
+
+
+def test_what_inference_mode_folded_may_be_trained_on() -> None:
+    below, above = ConvNorm(3, 4, 3).eval().requires_grad_(False), ConvNorm(4, 4, 3).eval()
+    x = torch.randn(2, 3, 8, 8)
+    with torch.inference_mode():
+        above(below(x))
+    above(below(x)).sum().backward()
+    assert above.conv.weight.grad is not None
+
+
 def test_pyramid_is_the_last_three_resolutions() -> None:
     net = EfficientNetLite("efficientnet-lite0").eval()
     x = torch.randn(1, 3, 64, 64)
