@@ -20,6 +20,9 @@ def grid(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any key of the recipe, for every run."),
     ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Check the files, say what would run, and stop.")
+    ] = False,
 ) -> None:
     """Run many recipes, several at a time; run it again to go on where it stopped.
 
@@ -29,11 +32,17 @@ def grid(
 
     from mlcl.cli.stop import Stop
     from mlcl.experiment import Interrupted
-    from mlcl.grid import run_grids
+    from mlcl.grid import plan_grids, run_grids
     from mlcl.grid.book import read_grid
     from mlcl.grid.table import print_grid
 
     console = Console()
+    if plan:
+        for one in plan_grids(files, out, settings or ()):
+            console.print(f"{one.head.name}: {len(one.cells)} cells", highlight=False)
+            for cell in one.cells:
+                console.print(f"  {cell.name}", highlight=False, markup=False, soft_wrap=True)
+        return
     ended = 0
 
     def tell(cell: Any, row: Any) -> None:
@@ -51,10 +60,10 @@ def grid(
     except Interrupted:
         console.print("stopped; everything is saved. Run the same command again to go on.")
         raise typer.Exit(130) from None
-    grids = [read_grid(folder) for folder in folders]
-    for one in grids:
-        print_grid(one, console)
-    if any(row["error"] for one in grids for row in one["cells"]):
+    found = [read_grid(folder) for folder in folders]
+    for tree in found:
+        print_grid(tree, console)
+    if any(row["error"] for tree in found for row in tree["cells"]):
         raise typer.Exit(1)
 
 

@@ -11,6 +11,6 @@ table    a grid.json as a table
 
 from mlcl.grid.cell import run_cell
 from mlcl.grid.plan import Cell, Grid, load_grid
-from mlcl.grid.run import run_grids
+from mlcl.grid.run import plan_grids, run_grids
 
-__all__ = ["Cell", "Grid", "load_grid", "run_cell", "run_grids"]
+__all__ = ["Cell", "Grid", "load_grid", "plan_grids", "run_cell", "run_grids"]

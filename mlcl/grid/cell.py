@@ -28,7 +28,9 @@ from mlcl.stream import StreamConfig, build
 from mlcl.types import Stream
 
 
-def run_cell(tree: Tree, folder: Path, interrupted: Callable[[], bool] = lambda: False) -> None:
+def run_cell(
+    tree: Tree, folder: Path, interrupted: Callable[[], bool] = lambda: False, checkpoints: bool = True
+) -> None:
     """Learns one cell, going on where it stopped. `mlcl run --resume` reads the folder as well."""
     began = time.monotonic()
     recipe = resolve(tree)
@@ -41,21 +43,24 @@ def run_cell(tree: Tree, folder: Path, interrupted: Callable[[], bool] = lambda:
         store.write_json(folder / "stream.json", describe_stream(stream, recipe.stream.scenario))
     experiment = Experiment(
         stream, recipe.build_learner(method), config=recipe.loop, seed=recipe.head.seed,
-        folder=folder / method, interrupted=interrupted,
+        folder=folder / method if checkpoints else None, interrupted=interrupted,
     )  # fmt: skip
-    experiment.resume()
+    if checkpoints:
+        experiment.resume()
     try:
-        experiment.run()
+        results = experiment.run()
+        if not checkpoints:
+            store.write_json(folder / method / "results.json", results)
     finally:  # after a stop too: the seconds of all sittings add up
         spent = time.monotonic() - began + (seconds(folder) or 0)
         store.write_json(folder / "seconds.json", {"seconds": round(spent, 2)})
 
 
-def attempt(tree: Tree, folder: Path, interrupted: Callable[[], bool] = lambda: False) -> Tree:
+def attempt(tree: Tree, folder: Path, interrupted: Callable[[], bool], checkpoints: bool = True) -> Tree:
     """What became of it: `error` and `stopped`. A bug in one method must not stop the grid."""
     error, stopped = None, False
     try:
-        run_cell(tree, folder, interrupted)
+        run_cell(tree, folder, interrupted, checkpoints)
         (folder / "error.txt").unlink(missing_ok=True)
     except Interrupted:
         stopped = True

@@ -53,6 +53,7 @@ class Head:
     budget: int = 0  # settings tried of each method, drawn from all that the axes allow; 0 = all
     order: tuple[str, ...] = ("seed",)  # "seed", "method" or an axis: the first varies slowest
     workers: int = 1  # processes side by side
+    checkpoints: bool = True  # false: keep the scores alone; a cell that is stopped begins again
     plugins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

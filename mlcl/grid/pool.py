@@ -19,7 +19,7 @@ from mlcl.grid import cell as cells
 
 GRACE = 60.0  # seconds to save in, once asked to stop
 
-Job = tuple[Tree, Path]  # a recipe, and the folder that it is learnt in
+Job = tuple[Tree, Path, bool]  # a recipe, the folder that it is learnt in, and whether to keep checkpoints
 End = Callable[[str | None, bool], None]  # with the error, if there was one, and whether it was stopped
 
 
@@ -135,7 +135,7 @@ def _work(pipe: Connection, workers: int) -> None:
             job: Job | None = pipe.recv()
             if job is None:
                 return
-            tree, folder = job
-            pipe.send(cells.attempt(tree, folder, pipe.poll))
+            tree, folder, checkpoints = job
+            pipe.send(cells.attempt(tree, folder, pipe.poll, checkpoints))
         except (EOFError, OSError):  # the parent is gone
             return

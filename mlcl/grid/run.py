@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mlcl.errors import ConfigError, MLCLError
 from mlcl.grid.book import Book, Tell
-from mlcl.grid.plan import Cell, Head, load_grid, read_head
+from mlcl.grid.plan import Cell, Grid, Head, load_grid, read_head
 from mlcl.grid.pool import End, Job, work_through
 
 
@@ -29,15 +29,8 @@ def run_grids(
 
     Raises Interrupted if `stop` says so, when everything is saved.
     """
+    plan_grids(files, root, settings)  # a slip in the last file must not surface when the first is done
     heads = [read_head(file) for file in files]
-    names = [head.name for head in heads]
-    if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(f"{', '.join(doubled)}: the name, and so the folder, of two grids")
-    for place, (file, head) in enumerate(zip(files, heads, strict=True)):
-        if head.winners in names[place + 1 :]:
-            raise ConfigError(f"{file}: winners: {head.winners} comes later; give that grid first")
-        if head.winners in names:  # not there yet; all else is checked before anything runs
-            load_grid(file, settings, root=root, without_winners=True)
     queue = _Queue(files, heads, root, settings, tell)
     queue.fill()
     queue.fill(late=True)  # what is finished already may be what another one waits for
@@ -45,6 +38,20 @@ def run_grids(
     if queue.failed:
         raise ConfigError("; ".join(queue.failed.values()))
     return [root / head.name for head in heads]
+
+
+def plan_grids(files: Sequence[Path], root: Path, settings: Sequence[str] = ()) -> list[Grid]:
+    """The grids as they would run; without the winners' settings, where they are not known yet."""
+    heads = [read_head(file) for file in files]
+    names = [head.name for head in heads]
+    if doubled := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(f"{', '.join(doubled)}: the name, and so the folder, of two grids")
+    grids = []
+    for place, (file, head) in enumerate(zip(files, heads, strict=True)):
+        if head.winners in names[place:]:
+            raise ConfigError(f"{file}: winners: {head.winners} does not come before it")
+        grids.append(load_grid(file, settings, root=root, without_winners=head.winners in names))
+    return grids
 
 
 class _Queue:
@@ -79,7 +86,7 @@ class _Queue:
             book = self.books.get(name)
             if book is not None and book.waiting:
                 cell, folder = book.take()
-                return (cell.tree, folder), partial(self._end, book, cell)
+                return (cell.tree, folder, book.grid.head.checkpoints), partial(self._end, book, cell)
         return None
 
     def _end(self, book: Book, cell: Cell, error: str | None, stopped: bool) -> None:
