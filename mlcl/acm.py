@@ -15,6 +15,7 @@ With every label known, seen_ij is N_j, and Q_ji = co_ij / sum_x y_i is R_ij N_j
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -52,23 +53,29 @@ class ACM:
     def update(self, y: Tensor, valid: Tensor) -> None:
         """y (B, S): hard labels, or the expert's probabilities; valid (B, S): is there either of them."""
         y = torch.where(valid, y.detach(), 0.0).to(torch.float64)  # a product would let a nan through
-        self.co += y.T @ y
-        self.seen += valid.to(torch.float64).T @ y
+        known = valid.to(torch.float64)
+        # an inherited block is not counted again, so the cost goes with the new classes alone
+        start = 0 if self.old_old == "recount" else len(self.old)
+        self.co[:, start:] += y.T @ y[:, start:]
+        self.co[start:, :start] = self.co[:start, start:].T
+        self.seen[:, start:] += known.T @ y[:, start:]
+        self.seen[start:, :start] += known[:, start:].T @ y[:, :start]
 
     def matrix(self) -> Tensor:
         """(S, S) float64, A_t."""
-        a: Tensor = (self.co / (self.seen + self.epsilon)).clamp(0, 1)
-        old = len(self.old)
-        counted = self.seen[:old, :old] > 0
-        if self.old_old == "inherited":
-            counted = torch.zeros_like(counted)
-        a[:old, :old] = torch.where(counted, a[:old, :old], self.old)
+        old, before = len(self.old), self.old
+        if self.old_old == "recount":
+            before = torch.where(self.seen[:old, :old] > 0, self._share(slice(old), slice(old)), before)
+        a = torch.empty_like(self.co)
+        a[:old, :old] = before
+        a[:, old:] = self._share(slice(None), slice(old, None))
+        a[old:, :old] = self._share(slice(old, None), slice(old))
         if self.halve:
             a[old:, :old] /= 2
         if not self.inter_task:
-            a *= same_task(self.widths).to(a)
-        a.fill_diagonal_(1)
-        return a
+            task = _tasks(tuple(self.widths), a.device)
+            a *= task[:, None] == task
+        return a.fill_diagonal_(1)
 
     def state(self) -> dict[str, Any]:
         return {"widths": list(self.widths), "old": self.old, "co": self.co, "seen": self.seen}
@@ -78,6 +85,10 @@ class ACM:
         self.widths = list(state["widths"])
         self.old, self.co, self.seen = (state[key].clone().to(device) for key in ("old", "co", "seen"))
 
+    def _share(self, rows: slice, columns: slice) -> Tensor:
+        share: Tensor = self.co[rows, columns] / (self.seen[rows, columns] + self.epsilon)
+        return share.clamp_(0, 1)
+
     def _forget_counts(self) -> None:
         size = sum(self.widths)
         self.co = torch.zeros(size, size, dtype=torch.float64, device=self.old.device)
@@ -86,15 +97,14 @@ class ACM:
 
 def propagation(a: Tensor, kind: Propagation, widths: Sequence[int], neighbours: float = 0.25) -> Tensor:
     """(S, S) ACM -> (S, S) weights by which node i (row) hears node j (column)."""
-    eye = torch.eye(len(a), dtype=a.dtype, device=a.device)
+    off = a.clone().fill_diagonal_(0)
     if kind == "identity":
-        return eye
+        return torch.zeros_like(a).fill_diagonal_(1)
     if kind == "soft":
-        return _share(a * (1 - eye), neighbours) + (1 - neighbours) * eye
+        return _share(off, neighbours).fill_diagonal_(1 - neighbours)
     if kind == "threshold":
-        strong = (a >= 0.4).to(a) * (1 - eye)
-        return _symmetric(_share(strong, neighbours) + (1 - neighbours) * eye)
-    return _official(a * (1 - eye), widths, neighbours)
+        return _symmetric(_share((off >= 0.4).to(off), neighbours).fill_diagonal_(1 - neighbours))
+    return _official(off, _tasks(tuple(widths), a.device), neighbours)
 
 
 def same_task(widths: Sequence[int]) -> Tensor:
@@ -103,8 +113,16 @@ def same_task(widths: Sequence[int]) -> Tensor:
     >>> same_task([1, 2]).int().tolist()
     [[1, 0, 0], [0, 1, 1], [0, 1, 1]]
     """
-    task = torch.repeat_interleave(torch.arange(len(widths)), torch.tensor(widths, dtype=torch.long))
-    return task[:, None] == task[None, :]
+    task = _tasks(tuple(widths), torch.device("cpu"))
+    return task[:, None] == task
+
+
+@lru_cache(maxsize=4)  # goes to the device once a task and not at every step
+def _tasks(widths: tuple[int, ...], device: torch.device) -> Tensor:
+    """(S,) the task of each class."""
+    return torch.repeat_interleave(torch.arange(len(widths)), torch.tensor(widths, dtype=torch.long)).to(
+        device
+    )
 
 
 def distance(a: Tensor, oracle: Tensor) -> dict[str, float]:
@@ -131,16 +149,13 @@ def _symmetric(a: Tensor) -> Tensor:
     return root[:, None] * a * root[None, :]
 
 
-def _official(off: Tensor, widths: Sequence[int], neighbours: float) -> Tensor:
+def _official(off: Tensor, task: Tensor, neighbours: float) -> Tensor:
     """The released AGCN's recipe, block by block: thresholds .4 inside a task and .3 across, a self weight
     of 1, symmetric normalisation inside a task only."""
-    out = torch.zeros_like(off)
-    start = 0
-    for width in widths:
-        old, new = slice(0, start), slice(start, start + width)
-        inside = _share((off[new, new] >= 0.4).to(off), neighbours)
-        out[new, new] = _symmetric(inside + torch.eye(width, dtype=off.dtype, device=off.device))
-        out[old, new] = _share((off[old, new] >= 0.3).to(off), neighbours)
-        out[new, old] = _share((off[new, old] >= 0.3).to(off), neighbours)
-        start += width
-    return out
+    same = task[:, None] == task
+    inside = _share(((off >= 0.4) & same).to(off), neighbours).fill_diagonal_(1)
+    across = ((off >= 0.3) & ~same).to(off)
+    q = _share(across.tril(), neighbours)  # a new class shares over all old ones
+    r = across.triu()  # an old class over the new ones of each task
+    links = torch.zeros_like(r).index_add_(1, task, r)  # (S, S >= tasks)
+    return _symmetric(inside) + q + r * (neighbours / links.clamp_min(1e-6))[:, task]

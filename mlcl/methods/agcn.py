@@ -17,14 +17,14 @@ from mlcl.acm import ACM, Propagation, propagation
 from mlcl.learner import GradientLearner, State, Terms
 from mlcl.nn.backbone import Backbone
 from mlcl.nn.embeddings import Embeddings
-from mlcl.nn.graph import GCN
+from mlcl.nn.graph import GCN, GraphReadout
 from mlcl.types import Batch, Task
 
 
 class Output(NamedTuple):
     logits: Tensor  # (B, S)
     feature: Tensor  # (B, D)
-    graph: Tensor  # (B or 1, S, G) the relation that must be kept
+    hidden: Tensor  # (B or 1, S, hidden) what each class heard; the graph's output is gcn.output(hidden)
     graph_logits: Tensor  # (B, S) what the graph adds to the logits
 
 
@@ -32,6 +32,7 @@ class GraphLearner(GradientLearner):
     """Soft labels complete the correlation matrix; the expert's answers and its graph are kept."""
 
     keep_expert = True
+    recordable = True
 
     @dataclass(frozen=True, kw_only=True)
     class Config(GradientLearner.Config):
@@ -46,12 +47,17 @@ class GraphLearner(GradientLearner):
         halve: bool = False  # D7
         propagation: Propagation = "soft"  # D8
         old_old: Literal["inherited", "recount"] = "inherited"  # D10
+        transpose: bool = False  # D9: False: node j sends to i with A_ij, P(i given j); True: with A_ji
         inter_task: bool = True  # False: the ablation without R and Q
+        # of nodes that are label embeddings: glove:FILE, minilm (extra), or random: drawn from the name
+        embeddings: str = "random"
 
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "cpu"):
         super().__init__(config, seed=seed, device=device)
         c = self.config
         self.acm = ACM(inter_task=c.inter_task, old_old=c.old_old, halve=c.halve, device=self.device)
+
+    embeddings: Embeddings | None = None  # if nodes are label embeddings
 
     def forward(self, x: Tensor, expert_feature: Tensor | None) -> Output:
         """The network's answer; `expert_feature` (B, D) is there from the second task on."""
@@ -71,6 +77,9 @@ class GraphLearner(GradientLearner):
         self.acm.grow(task.stop - task.start)
         super().begin_task(task)
         self._weigh()
+        if self.embeddings is not None:
+            with torch.no_grad():
+                self.net.nodes[task.new] = self.embeddings(task.names).to(self.device)
 
     def losses(self, batch: Batch) -> Terms:
         c, old = self.config, self.old
@@ -88,10 +97,8 @@ class GraphLearner(GradientLearner):
             "dst": c.lambda2 * losses.distillation(out.logits[:, :old], soft, c.reduction),
         }
         if c.lambda3:
-            now, then = out.graph, before.graph
-            if c.relation == "logits":
-                now, then = out.graph_logits, before.graph_logits
-            terms["gph"] = c.lambda3 * (now[:, :old] - then).square().mean()
+            moved = self._relation(self.net, out) - self._relation(self.expert, before)
+            terms["gph"] = c.lambda3 * (moved * moved).mean(dtype=torch.float32)
         return terms
 
     def logits(self, x: Tensor) -> Tensor:
@@ -107,6 +114,13 @@ class GraphLearner(GradientLearner):
     def findings(self) -> Mapping[str, Any]:
         return {"acm": self.acm.matrix().tolist()}
 
+    def _relation(self, net: Any, out: Output) -> Tensor:
+        """What lambda3 keeps of the old classes, (B or 1, old, ...) (D4)."""
+        if self.config.relation == "logits":
+            return out.graph_logits[:, : self.old]
+        kept: Tensor = net.gcn.output(out.hidden[:, : self.old])
+        return kept
+
     @torch.no_grad()
     def _count(self, batch: Batch, expert_logits: Tensor | None) -> None:
         """One step of the ACM: hard labels where they are known, the expert's elsewhere."""
@@ -120,9 +134,12 @@ class GraphLearner(GradientLearner):
         self.acm.update(y, valid)
         self._weigh()
 
+    @torch.no_grad()
     def _weigh(self) -> None:
-        a = propagation(self.acm.matrix(), self.config.propagation, self.acm.widths)
-        self.net.weights = a.to(self.net.weights)
+        a = self.acm.matrix().to(self.net.weights)
+        if self.config.transpose:
+            a = a.T
+        self.net.weights.copy_(propagation(a, self.config.propagation, self.acm.widths))
 
 
 class LabelGraphNet(nn.Module):
@@ -135,6 +152,7 @@ class LabelGraphNet(nn.Module):
         super().__init__()
         self.backbone = Backbone(config.backbone, generator)
         self.gcn = GCN(width, config.hidden, self.backbone.width, generator)
+        self.readout = GraphReadout("dot", self.backbone.width)
         self.register_buffer("nodes", torch.zeros(0, width))
         self.register_buffer("weights", torch.zeros(0, 0))
 
@@ -144,30 +162,19 @@ class LabelGraphNet(nn.Module):
 
     def forward(self, x: Tensor) -> Output:
         feature = self.backbone(x)
-        graph = self.gcn(self.nodes[None], self.weights)
-        logits = feature @ graph[0].T
-        return Output(logits, feature, graph, logits)
+        hidden = self.gcn((self.weights @ self.nodes)[None], self.weights)
+        logits = self.readout(hidden, self.gcn.second, feature)
+        return Output(logits, feature, hidden, logits)
 
 
 class AGCN(GraphLearner, name="agcn"):
     """The predecessor of AGCN++: graph nodes are fixed label embeddings, not parts of the image."""
-
-    @dataclass(frozen=True, kw_only=True)
-    class Config(GraphLearner.Config):
-        embeddings: str = (
-            "random"  # glove:FILE, minilm (extra), or random: drawn from the name, without meaning
-        )
 
     net: LabelGraphNet
 
     def build(self) -> LabelGraphNet:
         self.embeddings = Embeddings(self.config.embeddings)
         return LabelGraphNet(self.config, self.embeddings.width, self.generator)
-
-    def begin_task(self, task: Task) -> None:
-        super().begin_task(task)
-        with torch.no_grad():
-            self.net.nodes[task.start : task.stop] = self.embeddings(task.names).to(self.device)
 
     def logits(self, x: Tensor) -> Tensor:
         out: Output = self.net(x)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
 
-from mlcl.nn.graph import GCN, GraphReadout, class_nodes
+from mlcl.nn.graph import GCN, GraphReadout, heard_nodes
 
 B, S, D, HIDDEN, OUT = 2, 3, 4, 5, 6
+ALONE = torch.eye(S)  # nobody hears anybody else, so that what is heard is the node itself
+WEIGHTS = torch.tensor([[0.75, 0.2, 0.05], [0.0, 0.75, 0.25], [0.1, 0.15, 0.75]])
 
 
 def chance(seed: int = 0) -> torch.Generator:
@@ -17,7 +21,7 @@ def chance(seed: int = 0) -> torch.Generator:
 
 def test_nodes_are_theta_times_feature() -> None:
     theta, feature = torch.randn(S, D, generator=chance(1)), torch.randn(B, D, generator=chance(2))
-    nodes = class_nodes(theta, feature)
+    nodes = heard_nodes(ALONE, theta, feature)
     assert nodes.shape == (B, S, D)
     for b in range(B):
         for i in range(S):
@@ -29,7 +33,7 @@ def test_nodes_are_theta_times_feature() -> None:
 def test_old_nodes_take_the_experts_feature(old: int) -> None:
     theta = torch.randn(S, D, generator=chance(1))
     feature, expert = torch.randn(B, D, generator=chance(2)), torch.randn(B, D, generator=chance(3))
-    nodes = class_nodes(theta, feature, expert, old)
+    nodes = heard_nodes(ALONE, theta, feature, expert, old)
     assert nodes.shape == (B, S, D)
     for b in range(B):
         for i in range(S):
@@ -39,7 +43,10 @@ def test_old_nodes_take_the_experts_feature(old: int) -> None:
 
 def test_without_an_expert_all_nodes_take_the_feature() -> None:
     theta, feature = torch.randn(S, D, generator=chance(1)), torch.randn(B, D, generator=chance(2))
-    assert torch.equal(class_nodes(theta, feature, None, old=2), class_nodes(theta, feature))
+    mine = heard_nodes(WEIGHTS, theta, feature)
+    assert torch.equal(heard_nodes(WEIGHTS, theta, feature, None, old=2), mine)
+    expert = torch.randn(B, D, generator=chance(3))
+    assert torch.equal(heard_nodes(WEIGHTS, theta, feature, expert, old=0), mine)
 
 
 def leaky(x: float) -> float:
@@ -64,13 +71,36 @@ def dense(nodes: Tensor, a: Tensor, first: Tensor, second: Tensor) -> Tensor:
     return out
 
 
-WEIGHTS = torch.tensor([[0.75, 0.2, 0.05], [0.0, 0.75, 0.25], [0.1, 0.15, 0.75]])
+def whole(gcn: GCN, nodes: Tensor, weights: Tensor) -> Tensor:
+    """G, all of it."""
+    return gcn.output(gcn(weights @ nodes, weights))
+
+
+@pytest.mark.parametrize("old", [0, 1, 2, 3])
+def test_what_is_heard_of_the_nodes_is_a_times_h(old: int) -> None:
+    """A meets Theta once instead of every image's nodes; the numbers are those of the nodes one by one."""
+    theta = torch.randn(S, D, generator=chance(1)).double().requires_grad_()
+    feature = torch.randn(B, D, generator=chance(2)).double().requires_grad_()
+    expert, weights = torch.randn(B, D, generator=chance(3)).double(), WEIGHTS.double()
+    nodes = torch.stack([
+        torch.stack([theta[i] * (expert if i < old else feature)[b] for i in range(S)]) for b in range(B)
+    ])  # fmt: skip
+    factored = heard_nodes(weights, theta, feature, expert, old)
+    torch.testing.assert_close(factored, weights @ nodes, rtol=1e-12, atol=1e-12)
+    meant = torch.randn(B, S, D, generator=chance(4)).double()
+    mine, theirs = (
+        torch.autograd.grad(
+            (heard * meant).sum(), (theta, feature), materialize_grads=True, allow_unused=True
+        )
+        for heard in (factored, weights @ nodes)
+    )
+    torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
 
 
 def test_gcn_against_loops() -> None:
     gcn = GCN(D, HIDDEN, OUT, chance(1))
     nodes = torch.randn(B, S, D, generator=chance(2))
-    graph, first, second = gcn(nodes, WEIGHTS).detach(), gcn.first.detach(), gcn.second.detach()
+    graph, first, second = whole(gcn, nodes, WEIGHTS).detach(), gcn.first.detach(), gcn.second.detach()
     assert graph.shape == (B, S, OUT)
     for b in range(B):
         expected = dense(nodes[b], WEIGHTS, first, second)
@@ -85,11 +115,11 @@ def test_direction() -> None:
     weights = torch.eye(S)
     weights[0, 2] = 1.0
     nodes = torch.randn(1, S, D, generator=chance(2))
-    before = gcn(nodes, weights)
+    before = whole(gcn, nodes, weights)
     for sender, hears in ((0, {0}), (1, {1}), (2, {0, 2})):
         moved = nodes.clone()
         moved[:, sender] += 1
-        changed = (gcn(moved, weights) != before).any(dim=-1)[0]
+        changed = (whole(gcn, moved, weights) != before).any(dim=-1)[0]
         assert {i for i in range(S) if changed[i]} == hears
 
 
@@ -98,7 +128,7 @@ def test_images_do_not_mix() -> None:
     nodes = torch.randn(B, S, D, generator=chance(2))
     moved = nodes.clone()
     moved[1] += 1
-    assert torch.equal(gcn(nodes, WEIGHTS)[0], gcn(moved, WEIGHTS)[0])
+    assert torch.equal(whole(gcn, nodes, WEIGHTS)[0], whole(gcn, moved, WEIGHTS)[0])
 
 
 def test_gcn_has_no_biases() -> None:
@@ -107,7 +137,7 @@ def test_gcn_has_no_biases() -> None:
         "first": (D, HIDDEN),
         "second": (HIDDEN, OUT),
     }
-    assert (gcn(torch.zeros(1, S, D), WEIGHTS) == 0).all()
+    assert (whole(gcn, torch.zeros(1, S, D), WEIGHTS) == 0).all()
 
 
 def test_gcn_depends_on_its_generator_alone() -> None:
@@ -121,6 +151,19 @@ def test_gcn_depends_on_its_generator_alone() -> None:
     assert a.first.min() < 0 < a.first.max()
 
 
+# Readouts take U, with G = U W2: G is made here and nowhere in the package.
+def heard_and_second() -> tuple[Tensor, Tensor, Tensor]:
+    """U (B, S, HIDDEN), W2 (HIDDEN, OUT), and G = U W2 by loops."""
+    hidden, second = (
+        torch.randn(B, S, HIDDEN, generator=chance(2)),
+        torch.randn(HIDDEN, OUT, generator=chance(6)),
+    )
+    graph = torch.zeros(B, S, OUT, dtype=torch.float64)
+    for b, i, g, h in itertools.product(range(B), range(S), range(OUT), range(HIDDEN)):
+        graph[b, i, g] += float(hidden[b, i, h]) * float(second[h, g])
+    return hidden, second, graph
+
+
 def test_diagonal_readout() -> None:
     """w_c . g_c + b_c: a class reads its own node with its own weights."""
     readout = GraphReadout("diagonal", OUT, 0.5)
@@ -128,44 +171,48 @@ def test_diagonal_readout() -> None:
     rows = readout.rows
     assert rows is not None
     rows.bias.data = torch.tensor([0.5, -1.0, 2.0])
-    graph, feature = torch.randn(B, S, OUT, generator=chance(2)), torch.randn(B, D, generator=chance(3))
-    logits = readout(graph, feature).detach()
+    hidden, second, graph = heard_and_second()
+    logits = readout(hidden, second, torch.zeros(B, D)).detach()
     weight, bias = rows.weight.tolist(), rows.bias.tolist()
     assert logits.shape == (B, S)
     for b in range(B):
         for i in range(S):
             expected = sum(weight[i][g] * float(graph[b, i, g]) for g in range(OUT)) + bias[i]
-            assert logits[b, i].item() == pytest.approx(expected, abs=1e-6)
+            assert logits[b, i].item() == pytest.approx(expected, abs=1e-5)
 
 
-def test_dot_readout() -> None:
-    readout = GraphReadout("dot", D, 0.5)
+@pytest.mark.parametrize("graphs", [1, B])
+def test_dot_readout(graphs: int) -> None:
+    """The node meets the image's feature; one graph may serve all images."""
+    readout = GraphReadout("dot", OUT)
     readout.grow(S, chance(1))
     assert not list(readout.parameters())
-    graph, feature = torch.randn(B, S, D, generator=chance(2)), torch.randn(B, D, generator=chance(3))
-    logits = readout(graph, feature)
+    hidden, second, graph = heard_and_second()
+    feature = torch.randn(B, OUT, generator=chance(3))
+    logits = readout(hidden[:graphs], second, feature)
     assert logits.shape == (B, S)
     for b in range(B):
         for i in range(S):
-            expected = sum(float(graph[b, i, d]) * float(feature[b, d]) for d in range(D))
-            assert logits[b, i].item() == pytest.approx(expected, abs=1e-6)
+            expected = sum(float(graph[b % graphs, i, d]) * float(feature[b, d]) for d in range(OUT))
+            assert logits[b, i].item() == pytest.approx(expected, abs=1e-5)
 
 
 def test_mean_readout() -> None:
-    readout = GraphReadout("mean", OUT, 0.5)
+    readout = GraphReadout("mean", OUT)
     readout.grow(S, chance(1))
     assert not list(readout.parameters())
-    graph = torch.randn(B, S, OUT, generator=chance(2))
-    logits = readout(graph, torch.zeros(B, D))
+    hidden, second, graph = heard_and_second()
+    logits = readout(hidden, second, torch.zeros(B, D))
     for b in range(B):
         for i in range(S):
-            assert logits[b, i].item() == pytest.approx(sum(graph[b, i].tolist()) / OUT, abs=1e-6)
+            assert logits[b, i].item() == pytest.approx(sum(graph[b, i].tolist()) / OUT, abs=1e-5)
 
 
 def test_silent_readout_starts_at_zero_and_learns() -> None:
     readout = GraphReadout("diagonal", OUT, 0.0)
     readout.grow(S, chance(1))
-    logits = readout(torch.randn(B, S, OUT, generator=chance(2)), torch.zeros(B, D))
+    hidden, second, _ = heard_and_second()
+    logits = readout(hidden, second, torch.zeros(B, D))
     assert (logits == 0).all()
     logits.sum().backward()
     assert readout.rows is not None
@@ -183,14 +230,15 @@ def test_gradient_flows_through_theta_and_not_into_the_expert() -> None:
     readout.grow(S, chance(5))
     weights = torch.eye(S)
     weights[0, 2] = 0.5
-    logits = readout(gcn(class_nodes(theta, feature, expert, old=1), weights), feature)
+    heard = heard_nodes(weights, theta, feature, expert, old=1)
+    logits = readout(gcn(heard, weights), gcn.second, feature)
     (grad,) = torch.autograd.grad(logits[:, 0].sum(), theta, retain_graph=True)
     assert (grad[[0, 2]] != 0).all()
     assert (grad[1] == 0).all()
     # class 1 is new: its node comes from the student's feature. With the identity, class 0 has the expert's.
     (moved,) = torch.autograd.grad(logits[:, 1].sum(), feature, retain_graph=True)
     assert (moved != 0).all()
-    alone = gcn(class_nodes(theta, feature, expert, old=1), torch.eye(S))
+    alone = gcn(heard_nodes(ALONE, theta, feature, expert, old=1), ALONE)
     (still,) = torch.autograd.grad(alone[:, 0].sum(), feature)
     assert (still == 0).all()
 
@@ -199,4 +247,5 @@ def test_gradient_of_theta_is_the_analytic_one() -> None:
     gcn = GCN(D, HIDDEN, OUT, chance(4)).double()
     feature = torch.randn(B, D, generator=chance(2)).double()
     theta = torch.randn(S, D, generator=chance(1)).double().requires_grad_()
-    assert torch.autograd.gradcheck(lambda t: gcn(class_nodes(t, feature), WEIGHTS.double()), (theta,))
+    weights = WEIGHTS.double()
+    assert torch.autograd.gradcheck(lambda t: gcn(heard_nodes(weights, t, feature), weights), (theta,))
