@@ -50,7 +50,7 @@ pack() {  # whole files only: a call may be cut at any moment
 nvidia-smi --query-gpu=utilization.gpu,memory.used --format=csv,noheader -l 5 > "$OUT/gpu.csv" 2> /dev/null & watching=$!
 
 left=$((limit - (SECONDS - begin) - 20))
-timeout -s INT -k 8 "$left" python3 -m mlcl.cli grid "$@" --workers "$workers" --out "$out"
+timeout -s INT -k 8 "$left" python3 benchmarks/coco128/run.py "$out" "$workers" "$@"
 say "the grids ended with $?"
 kill "$packing" "$watching" 2> /dev/null
 pack
