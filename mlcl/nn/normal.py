@@ -1,0 +1,205 @@
+"""Least squares from sums alone: what a closed-form learner keeps of its images.
+
+With z = [features, 1] the sums are G = sum w z z', C = sum w z y' and sum w y y (its diagonal), all in
+float64. They add up: over batches, over tasks, over ranks; and what was added can be taken out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mlcl.errors import RunError
+
+ROWS = 1024  # rows that wait for one product; a product a batch would move G through memory each time
+STRIP = 1024  # columns of G worked out at once; only what is on or below the diagonal is
+PROBES = 16  # random vectors that estimate a trace
+
+
+class NormalEquations:
+    """The sums of a linear model from D features to S columns."""
+
+    def __init__(self, features: int, columns: int = 0, device: torch.device | str = "cpu"):
+        # of a symmetric matrix only what is on and below the diagonal means anything
+        self.gram: Tensor = torch.zeros(features + 1, features + 1, dtype=torch.float64, device=device)
+        self.cross: Tensor = torch.zeros(features + 1, columns, dtype=torch.float64, device=device)
+        self.square: Tensor = torch.zeros(columns, dtype=torch.float64, device=device)
+
+    def add(self, z: Tensor, y: Tensor, sign: float = 1.0) -> None:
+        """z (B, D + 1), y (B, S); `sign` -1 takes them out again."""
+        z, y = z.double(), y.double()
+        for a in range(0, len(self.gram), STRIP):
+            self.gram[a:, a : a + STRIP].addmm_(z[:, a:].T, z[:, a : a + STRIP], alpha=sign)
+        self.cross.addmm_(z.T, y, alpha=sign)
+        self.square += sign * y.square().sum(dim=0)
+
+    def grow(self, columns: int) -> None:
+        """New classes: every image so far counts as one that does not show them."""
+        more = columns - self.cross.shape[1]
+        self.cross = torch.cat([self.cross, self.cross.new_zeros(len(self.cross), more)], dim=1)
+        self.square = torch.cat([self.square, self.square.new_zeros(more)])
+
+    def merge(self, other: NormalEquations, sign: float = 1.0) -> None:
+        """Adds another's sums, such as another rank's; columns that it does not have yet stay."""
+        columns = other.cross.shape[1]
+        self.gram.add_(other.gram, alpha=sign)
+        self.cross[:, :columns].add_(other.cross, alpha=sign)
+        self.square[:columns].add_(other.square, alpha=sign)
+
+    def clone(self) -> NormalEquations:
+        copy = NormalEquations(0)
+        copy.gram, copy.cross, copy.square = self.gram.clone(), self.cross.clone(), self.square.clone()
+        return copy
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor], device: torch.device | str) -> NormalEquations:
+        """From what `tensors` gave."""
+        sums = cls(0)
+        sums.gram, sums.cross, sums.square = (
+            tensors[key].clone().to(device) for key in ("gram", "cross", "square")
+        )
+        return sums
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The sums themselves, to be saved, or all-reduced in place."""
+        return {"gram": self.gram, "cross": self.cross, "square": self.square}
+
+    @property
+    def features(self) -> int:
+        return len(self.gram) - 1
+
+    @property
+    def columns(self) -> int:
+        return self.cross.shape[1]
+
+    @property
+    def images(self) -> Tensor:
+        """() how many rows."""
+        n: Tensor = self.gram[-1, -1]
+        return n
+
+    @property
+    def positives(self) -> Tensor:
+        """(S,) the sum of the targets."""
+        positives: Tensor = self.cross[-1]
+        return positives
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What the sums say: scores are z @ weights, probabilities sigmoid(slope * score + offset)."""
+
+    weights: Tensor  # (D + 1, S) float64
+    slope: Tensor  # (S,)
+    offset: Tensor  # (S,)
+    prior: Tensor  # (S,) share of images that show the class, as far as anyone said so
+    penalty: Tensor  # (S,) of those offered, the one that is used
+    leverage: Tensor  # (S,) how much of its own score an image's target decides, on average
+
+    def probabilities(self, scores: Tensor) -> Tensor:
+        return (self.slope * scores + self.offset).sigmoid()
+
+
+def solve(sums: NormalEquations, penalties: Sequence[float], classwise: bool = False) -> Fit:
+    """Ridge regression. A penalty speaks for weight zero as loudly as so many images speak for theirs.
+
+    It weighs each feature by its variance, so that no feature counts more for being measured in other units.
+    Of several the one with the least generalised cross-validation error is taken, for all classes together
+    or for each. Everything is worked out from the sums; no image is needed.
+    """
+    images = sums.images.clamp_min(1)
+    diagonal = sums.gram.diagonal()
+    variance = (diagonal / images - (sums.gram[-1] / images).square()).clamp_min(0)
+    scale = variance.clamp_min(1e-9 * variance.mean() + 1e-12)
+    scale[-1] = 1e-9  # the bias is free
+    # trace of (G + R)^-1 G by Hutchinson's estimate, exact products being as dear as another factorisation
+    chance = torch.Generator().manual_seed(0)
+    probes = torch.randint(0, 2, (len(scale), PROBES), generator=chance).to(scale) * 2 - 1
+    columns = sums.cross.shape[1]
+    best: tuple[Tensor, ...] | None = None
+    for penalty in penalties:
+        shrink = penalty * scale
+        solved = torch.cholesky_solve(torch.cat([sums.cross, probes], dim=1), _factor(sums.gram, shrink))
+        weights = solved[:, :columns]
+        freedom = len(scale) - (shrink[:, None] * probes * solved[:, columns:]).sum() / PROBES
+        leverage = (freedom / images).clamp(0, 0.99)
+        shrunk = (shrink[:, None] * weights.square()).sum(dim=0)
+        fitted = (weights * sums.cross).sum(dim=0)  # sum of y s; sum of s s is that less what was shrunk
+        error = (sums.square - fitted - shrunk) / (1 - leverage).square()
+        if not classwise:
+            error = error.sum().expand(columns)
+        used = torch.full_like(error, penalty)
+        new: tuple[Tensor, ...] = (error, weights, fitted - shrunk, leverage.expand(columns), used)
+        if best is not None:
+            better = error < best[0]
+            new = tuple(a.where(better, b) for a, b in zip(new, best, strict=True))
+        best = new
+    assert best is not None, "name a penalty"
+    _, weights, energy, leverage, used = best
+    slope, offset, prior = _calibrate(sums, weights, energy, leverage)
+    return Fit(weights, slope, offset, prior, used, leverage)
+
+
+def _factor(gram: Tensor, shrink: Tensor) -> Tensor:
+    damped = gram.clone()
+    damped.diagonal().add_(shrink)
+    factor: Tensor
+    factor, failed = torch.linalg.cholesky_ex(damped)  # reads the lower triangle alone
+    if failed:
+        what = "features that are not finite, or penalties that are too small"
+        raise RunError(f"ridge: the normal equations have no solution in float64 ({what})")
+    return factor
+
+
+def _calibrate(
+    sums: NormalEquations, weights: Tensor, energy: Tensor, leverage: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Platt's slope and offset without an image: scores of either kind are taken for normal, equally wide.
+
+    Their means and their width follow from the sums. An image drew its own score towards its target by its
+    leverage; that is taken off first, as leave-one-out would, with the mean leverage for each image's own.
+    """
+    images = sums.images.clamp_min(1)
+    prior = (sums.positives / images).clamp(0, 1)
+    mean = (weights * sums.gram[-1, :, None]).sum(dim=0) / images
+    product = (weights * sums.cross).sum(dim=0) / images  # mean of y s
+    square = sums.square / images
+    out = 1 - leverage
+    mean_out = (mean - leverage * prior) / out
+    product_out = (product - leverage * square) / out
+    energy_out = (energy / images - 2 * leverage * product + leverage.square() * square) / out.square()
+    inside = (prior * (1 - prior)).clamp_min(1e-12)
+    gap = (product_out - prior * mean_out) / inside  # between the means of the two kinds
+    width = (energy_out - mean_out.square() - inside * gap.square()).clamp_min(1e-12)
+    useful = (prior > 0) & (prior < 1) & (gap > 0)
+    slope = (gap / width).clamp_max(1e4)
+    middle = mean_out + (0.5 - prior) * gap
+    offset = torch.logit(prior.clamp(1e-9, 1 - 1e-9)) - slope * middle
+    silent = torch.log((sums.positives.clamp_min(0) + 1) / (images - sums.positives).clamp_min(0).add(1))
+    return slope.where(useful, 0.0), offset.where(useful, silent), prior
+
+
+def fill_in_past(
+    sums: NormalEquations, before: NormalEquations, old: int, share: float, penalties: Sequence[float]
+) -> None:
+    """Nobody asked the images before this task for its classes; fill that in, as far as sums can.
+
+    The new columns are fitted with those images' weight as negatives lowered by `share`, and `share` of what
+    they then say of each earlier image becomes its target: in sums, that is share * G_before @ weights.
+    """
+    lowered = sums.clone()
+    lowered.merge(before, sign=-share)
+    lowered.cross, lowered.square = lowered.cross[:, old:], lowered.square[old:]
+    weights = solve(lowered, penalties).weights
+    said = symmetric(before.gram, weights)
+    sums.cross[:, old:] += share * said
+    sums.square[old:] += share**2 * (weights * said).sum(dim=0)
+
+
+def symmetric(lower: Tensor, x: Tensor) -> Tensor:
+    """The product of a symmetric matrix, of which the lower triangle is given, with x."""
+    product: Tensor = lower.tril() @ x + lower.tril(-1).T @ x
+    return product
