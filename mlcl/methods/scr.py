@@ -86,7 +86,9 @@ class SCR(Replay, name="scr"):
         self.platt = platt(features @ self.means.T, y, known)
 
     def logits(self, x: Tensor) -> Tensor:
-        cosine = F.normalize(self.net.backbone(x), dim=1) @ self.means.T
+        feature = F.normalize(self.net.backbone(x).float(), dim=1)
+        with torch.autocast(feature.device.type, enabled=False):  # bfloat16 has some 70 cosines in all
+            cosine = feature @ self.means.T
         return cosine * self.platt[0] + self.platt[1]
 
     def state(self) -> State:

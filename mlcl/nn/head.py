@@ -26,4 +26,6 @@ class GrowingLinear(nn.Module):
         self.bias = nn.Parameter(torch.cat([self.bias.detach(), self.bias.new_zeros(width)]))
 
     def forward(self, features: Tensor) -> Tensor:
-        return F.linear(features, self.weight, self.bias)
+        # not in bfloat16: its eight bits would tie images that the network tells apart
+        with torch.autocast(features.device.type, enabled=False):
+            return F.linear(features.to(self.weight.dtype), self.weight, self.bias)

@@ -92,3 +92,11 @@ def test_keeps_its_precision() -> None:
     head = GrowingLinear(4).double()
     head.grow(2, chance())
     assert head.weight.dtype == head.bias.dtype == torch.float64
+
+
+def test_bfloat16_ties_no_images() -> None:
+    head = GrowingLinear(64)
+    head.grow(1, chance())
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = head(torch.randn(2000, 64, generator=chance(1)))
+    assert len(logits.unique()) == 2000
