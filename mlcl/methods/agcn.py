@@ -168,7 +168,7 @@ class LabelGraphNet(nn.Module):
 
 
 class AGCN(GraphLearner, name="agcn"):
-    """The predecessor of AGCN++: graph nodes are fixed label embeddings, not parts of the image."""
+    """The predecessor of AGCN++: a graph over fixed label embeddings."""
 
     net: LabelGraphNet
 

@@ -64,7 +64,7 @@ class AugmentedGraphNet(nn.Module):
 
 
 class AGCNpp(GraphLearner, name="agcn++"):
-    """The paper's method: partial label encoder, augmented correlation matrix, GCN, and an expert."""
+    """The paper's method: a graph over the classes that grows with every task."""
 
     @dataclass(frozen=True, kw_only=True)
     class Config(GraphLearner.Config):

@@ -11,7 +11,7 @@ from mlcl.types import Batch
 
 
 class AGEM(Replay, name="a-gem"):
-    """Averaged gradient episodic memory: the gradient is projected when it points against the memory's."""
+    """Turns a gradient that would raise the loss on remembered images."""
 
     def losses(self, batch: Batch) -> Terms:
         return {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}

@@ -94,9 +94,10 @@ class ActivationGraphNet(nn.Module):
 
 
 class CSC(GradientLearner, name="csc"):
-    """Class-activation nodes on learnt graphs, distillation, and an entropy term against over-confidence."""
+    """Class-activation nodes on learnt graphs, and a term against over-confidence."""
 
     keep_expert = True
+    recordable = True
 
     @dataclass(frozen=True, kw_only=True)
     class Config(GradientLearner.Config):

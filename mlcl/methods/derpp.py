@@ -65,7 +65,7 @@ class DarkReservoir(Reservoir):
 
 
 class DERpp(Replay, name="der++"):
-    """Dark experience replay: replayed labels, and logits kept near what the network once said."""
+    """Replays images with their labels, and with what was once said of them."""
 
     @dataclass(frozen=True, kw_only=True)
     class Config(Replay.Config):

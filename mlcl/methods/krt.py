@@ -28,6 +28,7 @@ from mlcl.nn.head import GrowingLinear
 from mlcl.types import Batch, Task
 
 BINS = 1000  # of probability, in which the threshold is searched
+COUNTS = ("images", "marked", "expected", "answers", "wanted")
 
 
 class Output(NamedTuple):
@@ -94,14 +95,15 @@ class TokenNet(nn.Module):
         embeddings = self.attention(tokens, positions)
         shared, own = self.head.weight.chunk(2, dim=1)  # (S, E) each
         by_task = embeddings[:, 1:] @ own.T  # (B, T, S)
-        mine = by_task[:, self.task, torch.arange(len(self.task), device=self.task.device)]
+        mine = by_task.gather(1, self.task.expand(len(x), 1, -1)).squeeze(1)
         return Output(embeddings[:, 0] @ shared.T + mine + self.head.bias, embeddings)
 
 
 class KRT(GradientLearner, name="krt"):
-    """Pseudo-labels at the density that is expected, and class-attention embeddings held by their cosine."""
+    """Restores old labels at the density that is expected, and keeps old embeddings."""
 
     keep_expert = True
+    recordable = True
 
     @dataclass(frozen=True, kw_only=True)
     class Config(GradientLearner.Config):
@@ -120,7 +122,7 @@ class KRT(GradientLearner, name="krt"):
 
     def __init__(self, config: Config | None = None, *, seed: int = 0, device: str = "cpu"):
         super().__init__(config, seed=seed, device=device)
-        self.images = 0  # streamed so far
+        self.images = torch.zeros((), dtype=torch.int64, device=self.device)  # streamed so far
         self.marked = torch.zeros(0, device=self.device)  # (S,) known positives among them
         self.expected = torch.zeros(0, device=self.device)  # (old,) rate of each old class
         self._forget_answers()
@@ -129,7 +131,7 @@ class KRT(GradientLearner, name="krt"):
         return TokenNet(self.config, self.generator)
 
     def begin_task(self, task: Task) -> None:
-        self.expected = self.marked / max(self.images, 1)
+        self.expected = self.marked / self.images.clamp_min(1)
         if self.config.density and len(self.expected):
             self.expected = torch.full_like(self.expected, self.config.density / len(self.expected))
         self.marked = F.pad(self.marked, (0, task.stop - task.start))
@@ -168,13 +170,11 @@ class KRT(GradientLearner, name="krt"):
         return out.logits
 
     def state(self) -> State:
-        kept = {name: getattr(self, name).clone() for name in ("marked", "expected", "answers", "wanted")}
-        return super().state() | kept | {"images": self.images}
+        return super().state() | {name: getattr(self, name).clone() for name in COUNTS}
 
     def load(self, state: State) -> None:
         super().load(state)
-        self.images = state["images"]
-        for name in ("marked", "expected", "answers", "wanted"):
+        for name in COUNTS:
             setattr(self, name, state[name].to(self.device, copy=True))
 
     def _forget_answers(self) -> None:

@@ -60,7 +60,7 @@ def without_each(held: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 class OCDM(ER, name="ocdm"):
-    """Replay from a memory that always drops what its class distribution misses least."""
+    """Replays from a memory that is kept near a wished distribution of classes."""
 
     @dataclass(frozen=True, kw_only=True)
     class Config(ER.Config):

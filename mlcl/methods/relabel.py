@@ -20,7 +20,7 @@ from mlcl.types import Batch
 
 
 class Relabelled(Replay, name="er-relabel"):
-    """Experience replay where the model itself fills the unknown labels of a replayed image."""
+    """Replays images whose unknown labels the model of today fills."""
 
     @dataclass(frozen=True, kw_only=True)
     class Config(Replay.Config):

@@ -42,7 +42,7 @@ class Replay(GradientLearner):
         return terms
 
     def remember(self, batch: Batch) -> None:
-        """Offers the memory the batch just learnt, as it came: not augmented, on the CPU."""
+        """Offers the memory the batch just learnt, as it came, not augmented."""
         self.memory.add(batch, self.generator)
 
     def state(self) -> State:
@@ -54,7 +54,7 @@ class Replay(GradientLearner):
 
 
 class ER(Replay, name="er"):
-    """Experience replay from a reservoir: every image of the past is equally likely to come back."""
+    """Replays images of the past, each as likely to be remembered as any other."""
 
     def losses(self, batch: Batch) -> Terms:
         if not len(self.memory):
@@ -69,7 +69,7 @@ class ER(Replay, name="er"):
 
 
 class PRS(ER, name="prs"):
-    """Replay from a partitioning reservoir, which keeps rare classes from drowning in frequent ones."""
+    """Replays from a memory in which rare classes do not drown in frequent ones."""
 
     @dataclass(frozen=True, kw_only=True)
     class Config(ER.Config):
