@@ -67,7 +67,7 @@ def from_tree(kind: type[T], tree: Mapping[str, Any], where: str = "") -> T:
     try:
         return kind(**values)
     except ConfigError as error:  # raised by a __post_init__, which does not know the file
-        raise ConfigError(f"{where.removesuffix(': ')}: {error}" if where else str(error)) from None
+        raise ConfigError(_located(where, str(error), hints)) from None
 
 
 def merge(*trees: Mapping[str, Any]) -> Tree:
@@ -121,6 +121,21 @@ def _at(where: str, key: str) -> str:
     if not where:
         return key
     return f"{where}{key}" if where.endswith(": ") else f"{where}.{key}"
+
+
+def _located(where: str, message: str, keys: Mapping[str, Any]) -> str:
+    """
+    >>> _located("a.toml: loop", "loop.epochs: 0 is too few", {"epochs": int})
+    'a.toml: loop.epochs: 0 is too few'
+    >>> _located("a.toml: data", "no image", {"size": int})
+    'a.toml: data: no image'
+    """
+    table = where.rpartition(": ")[2].rpartition(".")[2]  # the message may name it as well
+    for named in (f"{table}.", f"{table}: "):
+        message = message.removeprefix(named) if table else message
+    if message.partition(":")[0] in keys:
+        return _at(where, message)
+    return f"{where.removesuffix(': ')}: {message}" if where else message
 
 
 def _convert(hint: Any, raw: Any, where: str) -> Any:

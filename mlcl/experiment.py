@@ -48,7 +48,7 @@ class Watcher:
     def task(self, task: Task, tasks: int, batches: int, done: int) -> None: ...
     def batch(self, terms: Terms, images: int) -> None: ...
     def testing(self, images: int, of: int) -> None: ...
-    def scored(self, task: Task, evaluation: Tree) -> None: ...
+    def learnt(self, task: Task, evaluation: Tree | None) -> None: ...  # None: not tested after this one
 
 
 class Interrupted(Exception):
@@ -104,8 +104,7 @@ class Experiment:
                 self.evaluations.append(evaluation)
             self.progress = Progress(task=task.index + 1)
             self.save(after_task=task)
-            if evaluation is not None:
-                self.watcher.scored(task, evaluation)
+            self.watcher.learnt(task, evaluation)
         return self.results()
 
     def evaluate(self, task: Task) -> Tree:
@@ -175,7 +174,8 @@ class Experiment:
             "evaluations": self.evaluations,
         }
         if after_task is not None:
-            store.write_json(self.folder / "results.json", self.results())
+            if self.evaluations:
+                store.write_json(self.folder / "results.json", self.results())
             if self.config.keep_tasks:
                 store.write_checkpoint(self.folder / f"task-{after_task.index + 1:02d}.pt", state)
         store.write_checkpoint(self.folder / "checkpoint.pt", state)
@@ -184,23 +184,25 @@ class Experiment:
         """Takes up the folder's checkpoint; False if there is none, and learning begins at the beginning."""
         assert self.folder is not None
         path = self.folder / "checkpoint.pt"
-        if not path.exists():
-            saved = sorted(self.folder.glob("task-*.pt"))  # a user deleted a damaged checkpoint
-            if not saved:
-                return False
-            path = saved[-1]
+        saved = [path] if path.exists() else sorted(self.folder.glob("task-*.pt"))  # the user deleted it
+        if saved:
+            self._take_up(saved[-1])
+        if self.evaluations:  # the kill may have come between the two files
+            store.write_json(self.folder / "results.json", self.results())
+        here = (self.progress.task + 1, self.progress.step)
+        log = store.read_log(self._log)
+        if log:  # what is learnt again is written again
+            kept = [entry for entry in log if (entry["task"], entry["step"]) <= here]
+            store.write_text(self._log, "".join(f"{json.dumps(entry)}\n" for entry in kept))
+        return bool(saved)
+
+    def _take_up(self, path: Path) -> None:
         state = store.read_checkpoint(path)
         if tuple(state["class_names"]) != self.stream.class_names or state["method"] != self.learner.name:
             raise RunError(f"{path}: belongs to another stream or method than {self.learner.name} here")
         self.learner.load(state["learner"])
         self.progress = Progress(state["task"], state["step"], state["begun"])
         self.evaluations = state["evaluations"]
-        if self.evaluations:  # the kill may have come between the two files
-            store.write_json(self.folder / "results.json", self.results())
-        here = (self.progress.task + 1, self.progress.step)
-        log = [e for e in store.read_log(self._log) if (e["task"], e["step"]) <= here]
-        store.write_text(self._log, "".join(f"{json.dumps(entry)}\n" for entry in log))
-        return True
 
     @property
     def _log(self) -> Path:
@@ -257,7 +259,8 @@ def _ahead(load: Callable[[np.ndarray], Any], places: list[np.ndarray]) -> Itera
             yield waiting.result()
 
 
-def set_threads(threads: int) -> None:
-    """Results repeat to the bit only for the same number of threads."""
+def set_threads(threads: int) -> int:
+    """How many there are now. Results repeat to the bit only for the same number; 0 leaves it to PyTorch."""
     if threads:
         torch.set_num_threads(threads)
+    return torch.get_num_threads()

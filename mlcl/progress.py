@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from types import TracebackType
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from mlcl.config import Tree
 from mlcl.experiment import Watcher
 from mlcl.learner import Terms
+from mlcl.report.words import points
 from mlcl.types import Task
 
 
@@ -22,8 +25,8 @@ class Display(Watcher):
         self.method = method
         self.bars = Progress(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
+            BarColumn(bar_width=max(4, min(24, console.width - 76))),  # the words come first
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             TextColumn("[dim]{task.fields[terms]}"),
             TextColumn("[cyan]{task.fields[speed]}"),
             TimeRemainingColumn(compact=True),
@@ -47,43 +50,48 @@ class Display(Watcher):
         self.bars.stop()
 
     def task(self, task: Task, tasks: int, batches: int, done: int) -> None:
-        names = ", ".join(task.names[:6]) + (", ..." if len(task.names) > 6 else "")
         self._clear()
-        self.bar = self.bars.add_task(
-            f"[bold]{self.method}[/] task {task.index + 1}/{tasks} {names}",
-            total=batches, completed=done, unit="batches", terms="", speed="",
-        )  # fmt: skip
-        self.began, self.images = time.perf_counter(), 0
+        self.bar = self._add(f"task {task.index + 1}/{tasks}", batches, done)
+        self.began, self.images, self.shown = time.perf_counter(), 0, 0.0
 
     def batch(self, terms: Terms, images: int) -> None:
         assert self.bar is not None
         self.images += images
         self.bars.advance(self.bar)
         now = time.perf_counter()
-        if now - self.shown < 0.25:  # reading a loss waits for the device: not every batch
+        if self.bars.disable or now - self.shown < 0.25:  # reading a loss waits for the device
             return
         self.shown = now
         self.bars.update(
             self.bar,
-            terms="  ".join(f"{name} {float(term):.4f}" for name, term in terms.items()),
-            speed=f"{self.images / (now - self.began):.0f} images/s",
+            terms=" ".join(f"{name} {float(term):.3g}" for name, term in terms.items()),
+            speed=f"{self.images / (now - self.began):.0f} img/s",
         )
 
     def testing(self, images: int, of: int) -> None:
         if self.test is None:
-            name = f"[bold]{self.method}[/] testing"
-            self.test = self.bars.add_task(name, total=of, unit="images", terms="", speed="")
+            self.test = self._add("testing", of)
         self.bars.advance(self.test, images)
 
-    def scored(self, task: Task, evaluation: Tree) -> None:
-        learnt = (time.perf_counter() - self.began) or 1e-9
+    def learnt(self, task: Task, evaluation: Tree | None) -> None:
+        seconds = (time.perf_counter() - self.began) or 1e-9
         self._clear()
-        last = evaluation["tests"][-1]
+        names = ", ".join(task.names[:3]) + (", ..." if len(task.names) > 3 else "")
+        result = "not tested"
+        if evaluation is not None:
+            last = evaluation["tests"][-1]
+            score = math.nan if last["mAP"] is None else last["mAP"]
+            result = f"mAP {points(score):>5} on {len(last['ap'])} classes"
         self.console.print(
-            f"[bold]{self.method:>12}[/]  task {task.index + 1}  mAP {100 * (last['mAP'] or 0):5.1f} "
-            f"over {last['test']} task{'s' if last['test'] > 1 else ''}'s classes"
-            f"  [dim]{self.images} images, {self.images / learnt:.0f}/s, {learnt:.0f} s with testing",
+            f"[bold]{self.method:>12}[/]  task {task.index + 1}  {result}  [dim]{self.images} images in "
+            f"{seconds:.0f} s with testing; new: {escape(names)}",
             highlight=False,
+            soft_wrap=True,
+        )
+
+    def _add(self, what: str, total: int, done: int = 0) -> TaskID:
+        return self.bars.add_task(
+            f"[bold]{self.method}[/] {what}", total=total, completed=done, terms="", speed=""
         )
 
     def _clear(self) -> None:

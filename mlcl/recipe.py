@@ -20,7 +20,7 @@ from mlcl.config import Tree, from_tree, merge, override, read_toml, to_tree
 from mlcl.data.source import Source, source
 from mlcl.errors import ConfigError, nearest
 from mlcl.experiment import LoopConfig
-from mlcl.learner import Learner, learner
+from mlcl.learner import Learner, learner, learners
 from mlcl.stream import StreamConfig, build
 from mlcl.types import Stream
 
@@ -63,6 +63,10 @@ class Recipe:
             "loop": to_tree(self.loop),
             "method": {name: to_tree(config) for name, config in self.learners.items()},
         }
+
+    def on_threads(self, threads: int) -> Recipe:
+        """With the number that this machine gave written down: results repeat to the bit for it alone."""
+        return dataclasses.replace(self, head=dataclasses.replace(self.head, threads=threads))
 
     def build_stream(self) -> Stream:
         return build(self.source.table(), self.stream)
@@ -169,11 +173,14 @@ def _learners(methods: Sequence[str], tree: Mapping[str, Any], where: str) -> di
             raise ConfigError(f'{where}method."{name}": expected a table, got {settings!r}')
     # settings of methods that do not run today are checked as well: a slip is no spare
     kinds = {name: learner(name).Config for name in (*methods, *own)}
-    fields = {name: {f.name for f in dataclasses.fields(kind)} for name, kind in kinds.items()}
-    for key in shared:
-        if not any(key in names for names in fields.values()):
-            valid = sorted(set().union(*fields.values()))
+    fields = {name: {f.name for f in dataclasses.fields(kind.Config)} for name, kind in learners().items()}
+    for key, value in shared.items():
+        owners = [name for name, names in fields.items() if key in names]
+        if not owners:
+            valid = sorted(set().union(*(fields[name] for name in kinds)))
             raise ConfigError(f"{where}learner.{key}: unknown key; {nearest(key, valid)}")
+        if not kinds.keys() & set(owners):  # only methods that do not run today have it
+            from_tree(learner(owners[0]).Config, {key: value}, f"{where}learner")
     configs = {}
     for name, kind in kinds.items():
         common = {key: value for key, value in shared.items() if key in fields[name]}

@@ -88,7 +88,7 @@ def read_checkpoint(path: Path, device: str = "cpu") -> dict[str, Any]:
     except Exception:  # torch raises half a dozen kinds for damaged files, none of its own
         raise RunError(
             f"{path}: damaged checkpoint ({len(data):,} bytes); delete it, and the run goes on "
-            "from the last task-NN.pt beside it"
+            "from the last task-NN.pt beside it, or begins again if there is none"
         ) from None
     if version != FORMAT:
         raise RunError(f"{path}: checkpoint format {version}, this version reads {FORMAT}")

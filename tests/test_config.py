@@ -149,7 +149,7 @@ def test_the_trees_types_are_the_fields_types() -> None:
         ({"words": [["a"]]}, "r.toml: table.words[0]: expected a string, got ['a']"),
         ({"inner": 1}, "r.toml: table.inner: expected a table, got 1"),
         ({"inner": {"rate": "x"}}, "r.toml: table.inner.rate: expected a number, got 'x'"),
-        ({"inner": {"rate": 2}}, "r.toml: table.inner: rate: 2.0 is above 1"),
+        ({"inner": {"rate": 2}}, "r.toml: table.inner.rate: 2.0 is above 1"),
         ({"cuont": 1}, "r.toml: table.cuont: unknown key; did you mean 'count'?"),
         ({"inner": {"rat": 1}}, "r.toml: table.inner.rat: unknown key; did you mean 'rate'?"),
         ({"xyz": 1}, "r.toml: table.xyz: unknown key; valid: flag, count,"),
@@ -168,7 +168,7 @@ def test_a_slip_names_file_and_key(tree: dict[str, Any], message: str) -> None:
 
 
 def test_the_configs_own_checks_name_the_file() -> None:
-    for where, start in (("r.toml: table", "r.toml: table: "), ("r.toml: ", "r.toml: "), ("", "")):
+    for where, start in (("r.toml: table", "r.toml: table."), ("r.toml: ", "r.toml: "), ("", "")):
         with pytest.raises(ConfigError, match=f"^{start}rate: 2.0 is above 1$"):
             from_tree(Inner, {"rate": 2}, where)
 

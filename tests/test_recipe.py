@@ -79,6 +79,14 @@ def test_shared_settings_go_to_the_methods_that_have_them() -> None:
     assert agcn.optimizer.head_lr == 1e-2  # one setting of a table overrules that setting alone
 
 
+def test_a_shared_setting_that_nobody_has_today_is_dropped_but_checked() -> None:
+    """`--method` on somebody's recipe must not fail for what another method of it needs."""
+    loaded = resolve({"methods": ["fine-tuning"], "learner": {"capacity": 10}})
+    assert not hasattr(loaded.learners["fine-tuning"], "capacity")
+    with pytest.raises(ConfigError, match=r"learner\.capacity: expected a whole number, got 'x'"):
+        resolve({"methods": ["fine-tuning"], "learner": {"capacity": "x"}})
+
+
 def test_settings_of_a_method_that_does_not_run_are_dropped_but_checked() -> None:
     loaded = resolve({"methods": ["fine-tuning"], "method": {"lwf": {"lambda1": 0.3}}})
     assert list(loaded.learners) == ["fine-tuning"]
@@ -106,8 +114,8 @@ def test_settings_of_a_method_that_does_not_run_are_dropped_but_checked() -> Non
         ({"stream": []}, "r: stream: expected a table, got []"),
         ({"stream": {"scenario": "ill"}}, "r: stream.scenario: got 'ill'; did you mean 'il'?"),
         ({"stream": {"wey": 3}}, "r: stream.wey: unknown key; did you mean 'way'?"),
-        ({"stream": {"way": 0}}, "r: stream: stream: a task needs at least one class"),
-        ({"loop": {"batch_size": 0}}, "r: loop: loop.batch_size: must be at least 1, got 0"),
+        ({"stream": {"way": 0}}, "r: stream: a task needs at least one class"),
+        ({"loop": {"batch_size": 0}}, "r: loop.batch_size: must be at least 1, got 0"),
         ({"loop": {"batchsize": 8}}, "r: loop.batchsize: unknown key; did you mean 'batch_size'?"),
         ({"learner": 3}, "r: learner: expected a table, got 3"),
         ({"learner": {"optimiser": {}}}, "r: learner.optimiser: unknown key; did you mean 'optimizer'?"),
