@@ -17,7 +17,7 @@ class AGEM(Replay, name="a-gem"):
         return {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}
 
     def after_backward(self, batch: Batch) -> None:
-        if not self.old:  # from the second task on
+        if not self.old or not len(self.memory):  # from the second task on
             return
         parameters = [p for p in self.net.parameters() if p.grad is not None]
         gradient = [p.grad for p in parameters if p.grad is not None]
