@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from mlcl.engine import Recorded
 from mlcl.errors import ConfigError, nearest
 from mlcl.losses import Loss
 from mlcl.nn.augment import Augment
@@ -143,6 +144,8 @@ class GradientLearner(Learner):
         augment: Augment.Config = field(default_factory=Augment.Config)
         loss: Loss.Config = field(default_factory=Loss.Config)
         precision: Literal["float32", "bfloat16"] = "float32"  # of the network's forward pass
+        compile: bool = False  # torch.compile of the backbone: minutes at the start, for long runs
+        record: bool = False  # on a GPU: note the step's launches once a task, then replay them as one
 
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "cpu"):
         super().__init__(config, seed=seed, device=device)
@@ -151,8 +154,12 @@ class GradientLearner(Learner):
         self.optimizer: torch.optim.Optimizer | None = None
         self.augment = Augment(self.config.augment, self.net.backbone.size)
         self.classification = Loss(self.config.loss)
+        self._recorded: Recorded | None = None
+        if self.config.compile:
+            self.net.backbone.compile()
 
     keep_expert: ClassVar[bool] = False
+    recordable: ClassVar[bool] = False  # the step is launches on the device alone, so `record` may note it
 
     def build(self) -> Any:
         """The network before its first class; it must have `backbone` and `grow`."""
@@ -181,14 +188,23 @@ class GradientLearner(Learner):
 
     def begin_task(self, task: Task) -> None:
         if self.keep_expert and self.widths:
-            self.expert = frozen_copy(self.net)
+            self.expert = self._new_expert()
         super().begin_task(task)
         self.net.grow(self.widths[-1], self.generator)
         self.optimizer = self._new_optimizer()
 
     def observe(self, batch: Batch) -> Terms:
-        batch = self.augment(batch.to(self.device), self.generator)
-        self.net.train()
+        theta = self.augment.draw(batch.x, self.generator)
+        if self._recorded is not None:
+            return self._recorded(batch.x, batch.y, batch.known, theta)
+        batch = batch.to(self.device)
+        return self._step(batch.x, batch.y, batch.known, theta.to(self.device, non_blocking=True))
+
+    def _step(self, x: Tensor, y: Tensor, known: Tensor, theta: Tensor) -> Terms:
+        """From pixels to moved weights, all of it on the device."""
+        batch = self.augment.move(Batch(x, y, known), theta)
+        if not self.net.training:
+            self.net.train()
         with self.autocast():
             terms = self.losses(batch)
         assert self.optimizer is not None, "begin_task comes first"
@@ -222,23 +238,35 @@ class GradientLearner(Learner):
     def load(self, state: State) -> None:
         for task, width in enumerate(state["widths"]):
             if state["expert"] is not None and task == len(state["widths"]) - 1:
-                self.expert = frozen_copy(self.net)
+                self.expert = self._new_expert()
                 self.expert.load_state_dict(state["expert"])
             self.net.grow(width, self.generator)
         self.net.load_state_dict(state["net"])
         super().load(state)
         if state["optimizer"] is not None:
             self.optimizer = self._new_optimizer()
-            self.optimizer.load_state_dict(state["optimizer"])
+            saved, ways = state["optimizer"], {"fused", "capturable"} & self.optimizer.defaults.keys()
+            here = {name: self.optimizer.defaults[name] for name in ways}  # not the saving machine's
+            groups = [group | here for group in saved["param_groups"]]
+            self.optimizer.load_state_dict(saved | {"param_groups": groups})
+
+    def _new_expert(self) -> Any:
+        expert: Any = frozen_copy(self.net)
+        if self.config.compile:
+            expert.backbone.compile()  # a copy is of the plain module
+        return expert
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
-        o = self.config.optimizer
+        """With it begins a new recording: the old one moves weights that are gone."""
+        o, cuda = self.config.optimizer, self.device.type == "cuda"
+        record = self.config.record and self.recordable and cuda
+        self._recorded = Recorded(self._step, self.device) if record else None
         common = {"params": self.param_groups(), "lr": o.lr, "weight_decay": o.weight_decay}
         if o.name == "sgd":
             return torch.optim.SGD(**common, momentum=o.momentum)
         kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
-        fused = self.device.type == "cuda"  # one launch a group; on the CPU it gains nothing
-        return kind(**common, betas=o.betas, eps=o.eps, fused=fused)
+        # fused: one launch a group; on the CPU it gains nothing
+        return kind(**common, betas=o.betas, eps=o.eps, fused=cuda, capturable=record)
 
 
 def frozen_copy(net: nn.Module) -> nn.Module:

@@ -10,6 +10,7 @@ class FineTuning(GradientLearner, name="fine-tuning"):
     """The lower bound: learns each task, does nothing against forgetting."""
 
     like_fine_tuning = True
+    recordable = True
 
     def losses(self, batch: Batch) -> Terms:
         return {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}

@@ -16,6 +16,8 @@ from mlcl.types import Batch, Task
 class EWC(GradientLearner, name="ewc"):
     """Penalises moving a weight by its Fisher information, estimated from single images' gradients."""
 
+    recordable = True
+
     @dataclass(frozen=True, kw_only=True)
     class Config(GradientLearner.Config):
         strength: float = 1e4  # lambda; its best value varies by orders of magnitude between data sets

@@ -16,6 +16,7 @@ class LwF(GradientLearner, name="lwf"):
     """Distils what the network said of the old classes before the task began."""
 
     keep_expert = True
+    recordable = True
 
     @dataclass(frozen=True, kw_only=True)
     class Config(GradientLearner.Config):

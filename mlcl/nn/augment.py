@@ -29,18 +29,25 @@ class Augment:
         self.size = size
 
     def __call__(self, batch: Batch, generator: torch.Generator) -> Batch:
-        if batch.x.ndim != 4 or (self.config.crop == 1 and not self.config.flip):
-            return batch  # cached features have no pixels to move
-        return replace(batch, x=self.images(batch.x, generator))
+        return self.move(batch, self.draw(batch.x, generator).to(batch.x.device, non_blocking=True))
 
-    def images(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, 3, H, W) -> (B, 3, size, size)."""
-        draw = torch.rand(len(x), 4, generator=generator).to(x.device)
+    def draw(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, 2, 3) on the host: which part of each image is seen, mirrored or not; empty: as it is."""
+        if x.ndim != 4 or (self.config.crop == 1 and not self.config.flip):
+            return torch.empty(0)  # cached features have no pixels to move
+        draw = torch.rand(len(x), 4, generator=generator)
         scale = 1 - (1 - self.config.crop) * draw[:, 0]
-        centre = (2 * draw[:, 1:3] - 1) * (1 - scale)[:, None]
-        mirror = torch.where(draw[:, 3] < 0.5, -1.0, 1.0) if self.config.flip else torch.ones_like(scale)
-        theta = torch.zeros(len(x), 2, 3, device=x.device)
-        theta[:, 0, 0], theta[:, 1, 1] = scale * mirror, scale
-        theta[:, :, 2] = centre
+        theta = torch.zeros(len(x), 2, 3)
+        theta[:, 0, 0] = torch.where(draw[:, 3] < 0.5, -scale, scale) if self.config.flip else scale
+        theta[:, 1, 1] = scale
+        theta[:, :, 2] = (2 * draw[:, 1:3] - 1) * (1 - scale)[:, None]
+        return theta
+
+    def move(self, batch: Batch, theta: Tensor) -> Batch:
+        """The batch as drawn; both on the device."""
+        return replace(batch, x=self.images(batch.x, theta)) if len(theta) else batch
+
+    def images(self, x: Tensor, theta: Tensor) -> Tensor:
+        """(B, 3, H, W), (B, 2, 3) -> (B, 3, size, size)."""
         grid = F.affine_grid(theta, [len(x), 3, self.size, self.size], align_corners=False)
         return F.grid_sample(x.float(), grid, mode="bilinear", padding_mode="reflection", align_corners=False)
