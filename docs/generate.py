@@ -30,6 +30,7 @@ from mlcl.recipe import Head
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- generated: ([^>]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+DECISION = re.compile(r"\bD\d+\b")
 
 
 def pages() -> list[Path]:
@@ -46,11 +47,6 @@ def methods() -> str:
     return table(("method", "what it does"), rows)
 
 
-def data() -> str:
-    rows = [(f"`{name}`", _first_line(kind)) for name, kind in sources().items()]
-    return table(("source", "what it reads"), rows)
-
-
 def backbones() -> str:
     rows = []
     for name, info in BACKBONES.items():
@@ -61,12 +57,12 @@ def backbones() -> str:
 
 
 def keys(kind: Any, below: Any = None) -> str:
-    """Every key of a Config; those that it has from `below` are told of elsewhere."""
-    known = {field.name for field in dataclasses.fields(below)} if below else set()
+    """Every key of a Config; those that are as in `below` are told of elsewhere."""
+    known = {(key, repr(default)) for key, default, *_ in _fields(below)} if below else set()
     rows = [
-        (f"`{key}`", f"`{_toml(default)}`", _values(hint), comment)
+        (f"`{key}`", f"`{_toml(default)}`", _values(hint), DECISION.sub(_link, comment))
         for key, default, hint, comment in _fields(kind)
-        if key.split(".")[0] not in known
+        if (key, repr(default)) not in known
     ]
     return table(("key", "default", "values", "meaning"), rows) if rows else "Nothing beyond the shared keys."
 
@@ -75,21 +71,20 @@ def source_keys() -> str:
     parts = [f"Every source of image files:\n\n{keys(FileConfig)}"]
     for name, kind in sources().items():
         below = FileConfig if issubclass(kind.Config, FileConfig) else None
-        parts.append(f'`source = "{name}"`\n\n{keys(kind.Config, below)}')
+        parts.append(f'`source = "{name}"`: {_first_line(kind)}\n\n{keys(kind.Config, below)}')
     return "\n\n".join(parts)
 
 
 def method_keys() -> str:
     parts = []
     for name, kind in learners().items():
-        below = GradientLearner.Config if issubclass(kind, GradientLearner) else None
-        parts.append(f'`[method."{name}"]`\n\n{keys(kind.Config, below)}')
+        text = keys(kind.Config, GradientLearner.Config)
+        parts.append(f'`[method."{name}"]`: {_first_line(kind)}\n\n{text}')
     return "\n\n".join(parts)
 
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "methods": methods,
-    "data": data,
     "backbones": backbones,
     "keys of the recipe": lambda: keys(Head),
     "keys of [stream]": lambda: keys(StreamConfig),
@@ -119,21 +114,33 @@ def _fields(kind: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any, str]]:
             yield prefix + field.name, default, hint, comments.get(field.name, "")
 
 
+def _link(decision: re.Match[str]) -> str:
+    return f"[{decision[0]}](decisions.md#{decision[0].lower()})"
+
+
 def _comments(kind: Any) -> dict[str, str]:
-    """What stands behind # beside each field, base classes first."""
+    """What stands behind # beside each field or above it, base classes first."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         if not dataclasses.is_dataclass(base):
             continue
         text = textwrap.dedent(inspect.getsource(base))
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-        said = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+        said, alone = {}, set()
+        for token in tokens:
+            if token.type == tokenize.COMMENT:
+                said[token.start[0]] = token.string.lstrip("# ")
+                if token.line.lstrip().startswith("#"):
+                    alone.add(token.start[0])
         (tree,) = ast.parse(text).body
         assert isinstance(tree, ast.ClassDef)
         for node in tree.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 assert node.end_lineno is not None
-                lines = range(node.lineno, node.end_lineno + 1)
+                first = node.lineno
+                while first - 1 in alone:  # what stands above the field is of it too
+                    first -= 1
+                lines = range(first, node.end_lineno + 1)
                 words = " ".join(said[line] for line in lines if line in said)
                 found[node.target.id] = re.sub(r"\s*\bfmt: skip$|noqa.*$", "", words)
     return found
