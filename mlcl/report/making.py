@@ -31,10 +31,11 @@ def losses(run: Run) -> str:
 
 def about(run: Run) -> str:
     origin = run.origin
+    threads = f"{origin['threads']} thread{'s' * (origin['threads'] != 1)}"
     facts = [
         ("mlcl", f"{origin['mlcl']}" + (f", commit {origin['commit']}" if origin["commit"] else "")),
         ("Python, PyTorch, NumPy", f"{origin['python']}, {origin['torch']}, {origin['numpy']}"),
-        ("Machine", f"{origin['platform']}, {origin['threads']} threads, {origin['gpu'] or 'no GPU'}"),
+        ("Machine", f"{origin['platform']}, {threads}, {origin['gpu'] or 'no GPU'}"),
         ("Seed", str(run.config.get("seed", 0))),
         ("Begun", origin["date"]),
         ("Command", shlex.join(origin["command"])),

@@ -16,9 +16,14 @@ LABELS = {
     "a-gem": "A-GEM",
     "agcn": "AGCN",
     "agcn++": "AGCN++",
+    "csc": "CSC",
+    "der++": "DER++",
     "er": "ER",
+    "er-relabel": "ER, relabelled",
     "ewc": "EWC",
+    "krt": "KRT",
     "lwf": "LwF",
+    "ocdm": "OCDM",
     "prs": "PRS",
     "scr": "SCR",
 }
@@ -38,6 +43,7 @@ FORMS = (  # colour on white, on black, mark; the first ones are for methods tha
     ("#1d2127", "#eceff2", "diamond"),
 )
 FREE = 8
+MARKS = ("circle", "triangle", "square", "diamond")
 FIXED = {
     "lwf": 1, "agcn": 2, "er": 3, "ewc": 4, "a-gem": 5, "prs": 6, "scr": 7, "agcn++": 8,
     "fine-tuning": 9, "multi-task": 10, "joint-full": 11,
@@ -60,15 +66,16 @@ def looks(names: Sequence[str]) -> list[Look]:
     >>> [(look.label, look.light) for look in looks(["lwf", "mine"])]
     [('LwF', '#0369b4'), ('mine', '#00825f')]
     """
-    taken = {FIXED[name] for name in names if name in FIXED}
+    taken = {(FIXED[name], 0) for name in names if name in FIXED}
     found = []
     for number, name in enumerate(names):
-        place = FIXED.get(name)
-        if place is None:
+        place, turn = FIXED.get(name, 0), 0
+        if name not in FIXED:
             start = zlib.crc32(name.encode())
-            order = [(start + step) % FREE for step in range(FREE)]
-            place = next((p for p in order if p not in taken), order[0])
-            taken.add(place)
+            every = [((start + step) % FREE, turn) for turn in range(len(MARKS)) for step in range(FREE)]
+            place, turn = next((free for free in every if free not in taken), every[0])
+            taken.add((place, turn))
         light, dark, mark = FORMS[place]
+        mark = MARKS[(MARKS.index(mark) + turn) % len(MARKS)]  # when colours run out, forms still differ
         found.append(Look(name, LABELS.get(name, name), light, dark, mark, f"m{number}"))
     return found

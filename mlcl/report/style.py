@@ -118,12 +118,12 @@ figcaption .name { color: var(--ink); font-weight: 600; }
 .dots { width: 100%; table-layout: fixed; }
 .dots caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .dots th { text-align: left; font-weight: 500; }
-.dots thead th { color: var(--soft); vertical-align: bottom; padding: 0 2.2rem .3rem 0; }
+.dots thead th { color: var(--soft); vertical-align: bottom; padding: 0 3rem .3rem 0; }
 .dots thead th:first-child { width: 11rem; }
 .dots tbody th[scope=row] {
   padding: 0 .8rem 0 0; font-weight: 400; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
 }
-.dots td { padding: 0 2.2rem 0 0; }
+.dots td { padding: 0 3rem 0 0; }
 .dots .task th { padding: .9rem 0 .15rem; font-size: .75rem; color: var(--faint); letter-spacing: .03em; }
 .ruler { position: relative; height: 1.2em; font-weight: 400; font-size: .75rem; color: var(--faint); }
 .ruler span { position: absolute; transform: translateX(-50%); }
@@ -151,8 +151,8 @@ figcaption .name { color: var(--ink); font-weight: 600; }
   .narrow { display: block; }
   dl { grid-template-columns: 1fr; gap: .1rem; }
   dd { margin-bottom: .6rem; }
-  .dots thead th:first-child { width: 6.2rem; }
-  .dots td, .dots thead th { padding-right: 1.1rem; }
+  .dots thead th:first-child { width: 6rem; }
+  .dots td, .dots thead th { padding-right: 2rem; }
   .ruler .minor { display: none; }
   .heat { border-spacing: 1px; }
   .heat td { min-width: 1.9rem; height: 1.6rem; padding: 0 .1rem; font-size: .6875rem; }

@@ -299,6 +299,8 @@ def test_a_method_keeps_its_colour():
     assert first[2].light == second[0].light
     crowd = looks([f"method {k}" for k in range(8)])
     assert len({look.light for look in crowd}) == 8
+    crowd = looks([f"method {k}" for k in range(30)])
+    assert len({(look.light, look.mark) for look in crowd}) == 30
 
 
 class Blank:
