@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mlcl.data.table import LabelTable
     from mlcl.errors import MLCLError
     from mlcl.experiment import Experiment
-    from mlcl.learner import GradientLearner, Learner, learner, learners
+    from mlcl.learner import GradientLearner, Learner, learners
     from mlcl.recipe import load_recipe
     from mlcl.stream import StreamConfig, build
     from mlcl.types import Batch, Samples, Stream, Task
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "Batch": "types", "Experiment": "experiment", "GradientLearner": "learner", "LabelTable": "data.table",
     "Learner": "learner", "MLCLError": "errors", "Samples": "types", "Stream": "types",
-    "StreamConfig": "stream", "Task": "types", "build": "stream", "learner": "learner",
+    "StreamConfig": "stream", "Task": "types", "build": "stream",
     "learners": "learner", "load_recipe": "recipe", "source": "data.source", "sources": "data.source",
 }  # fmt: skip
 
 __all__ = [
     "Batch", "Experiment", "GradientLearner", "LabelTable", "Learner", "MLCLError", "Samples", "Stream",
-    "StreamConfig", "Task", "__version__", "build", "learner", "learners", "load_recipe", "source", "sources",
+    "StreamConfig", "Task", "__version__", "build", "learners", "load_recipe", "source", "sources",
 ]  # fmt: skip
 
 
