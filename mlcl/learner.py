@@ -109,12 +109,12 @@ def learner(name: str) -> type[Learner]:
 class OptimizerConfig:
     """A fresh optimiser begins each task, as in the released AGCN code."""
 
-    name: Literal["adam", "adamw", "sgd"] = "adam"
+    name: Literal["adam", "adamw", "sgd"] = "adam"  # adamw: weight decay beside the gradient
     lr: float = 1e-5  # of the backbone
     head_lr: float = 1e-3  # of everything after it
-    betas: tuple[float, ...] = (0.9, 0.999)
-    eps: float = 1e-8
-    weight_decay: float = 0.0
+    betas: tuple[float, ...] = (0.9, 0.999)  # adam and adamw
+    eps: float = 1e-8  # adam and adamw
+    weight_decay: float = 0.0  # of all weights
     momentum: float = 0.9  # sgd only
 
 

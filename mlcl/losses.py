@@ -65,8 +65,8 @@ class Loss:
     @dataclass(frozen=True, kw_only=True)
     class Config:
         kind: Literal["bce", "asl"] = "bce"  # asl: the asymmetric loss; the others below are its own
-        gamma_positive: float = 0.0
-        gamma_negative: float = 4.0
+        gamma_positive: float = 0.0  # how little an easy positive weighs
+        gamma_negative: float = 4.0  # how little an easy negative weighs
         clip: float = 0.05  # negatives below this probability weigh nothing
 
         def __post_init__(self) -> None:

@@ -31,11 +31,11 @@ DEFAULT = "scenes"
 class Head:
     """The recipe's own keys, above its tables."""
 
-    name: str = "run"
+    name: str = "run"  # of the run's folder: runs/NAME-001
     seed: int = 0  # of weights, order of images, augmentation
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: Literal["auto", "cpu", "cuda"] = "auto"  # auto: a GPU if PyTorch finds one
     threads: int = 0  # of the CPU; 0 = as many as PyTorch finds
-    methods: tuple[str, ...] = ("agcn++",)
+    methods: tuple[str, ...] = ("agcn++",)  # one after the other, each on the same stream
     plugins: tuple[str, ...] = ()  # Python files to run first: your own methods and sources register there
 
     def __post_init__(self) -> None:

@@ -27,7 +27,7 @@ class StreamConfig:
     way: int = 4  # classes a task
     widths: tuple[int, ...] = ()  # classes of each task; overrules `way`
     top: int = 0  # only the most frequent classes; 0 = all
-    order: Literal["given", "frequency", "random"] = "given"
+    order: Literal["given", "frequency", "random"] = "given"  # of the classes; frequency: commonest first
     partial: float = 1.0  # share of the marked entries that are really known
     validation: float = 0.0  # share of the training images held out and tested on instead
     limit: int = 0  # at most so many training images; 0 = all

@@ -39,7 +39,7 @@ class SplitCoco(Source, name="split-coco"):
     @dataclass(frozen=True, kw_only=True)
     class Config(AuthorsConfig):
         train_images: str = "auto"  # folder under the root; auto: train2014 if there is one, else the root
-        test_images: str = "auto"
+        test_images: str = "auto"  # the same for val2014
 
     def table(self) -> LabelTable:
         config = self.config

@@ -26,12 +26,12 @@ class Coco(Source, name="coco"):
 
     @dataclass(frozen=True, kw_only=True)
     class Config(FileConfig):
-        year: Literal["auto", "2014", "2017"] = "auto"
+        year: Literal["auto", "2014", "2017"] = "auto"  # auto: the one whose files are there
         annotations: str = ""  # the folder of instances_*.json; empty: ROOT/annotations
         train: str = ""  # one's own JSON; empty: instances_train{year}.json
         test: str = ""  # empty: instances_val{year}.json
         train_images: str = "auto"  # folder under the root; auto: train{year} if there is one, else the root
-        test_images: str = "auto"
+        test_images: str = "auto"  # the same for val{year}
         crowd: Value = "positive"  # what a class is that an image shows as a crowd only
         unannotated: Literal["keep", "drop"] = "keep"  # images without any box; kept, they show no class
         test_share: float = 0.2  # of one's own JSON, where there is none for testing

@@ -175,7 +175,7 @@ class Scenes(Source, name="scenes"):
     @dataclass(frozen=True, kw_only=True)
     class Config(Source.Config):
         train: int = 2000  # images
-        test: int = 400
+        test: int = 400  # images
         size: int = 128  # pixels a side
         seed: int = 0  # of what is drawn
 

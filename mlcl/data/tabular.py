@@ -24,9 +24,9 @@ class ReadingConfig(FileConfig):
     label_separator: str = "auto"  # within a cell of labels
     encoding: str = ""  # UTF-8, unless the file begins with another's mark
     header: Header = "auto"  # a first line that begins with an image's name is none
-    path_column: str = ""
-    label_column: str = ""
-    split_column: str = ""
+    path_column: str = ""  # of the images; empty: found by what columns are called
+    label_column: str = ""  # long form; empty: found likewise
+    split_column: str = ""  # train, test, val; empty: found likewise
     value_column: str = ""  # long form: whether the label is there (1), is not (0) or is unknown (blank)
     ignore: tuple[str, ...] = ()  # wide form: columns that are no classes
     classes: tuple[str, ...] = ()  # the classes and their order

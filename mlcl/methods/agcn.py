@@ -39,8 +39,8 @@ class GraphLearner(GradientLearner):
         lambda1: float = 0.15  # classification
         lambda2: float = 0.85  # distillation of the old classes
         lambda3: float = 100.0  # keeping the old nodes' graph representation
-        graph_lr: float = 3e-5
-        hidden: int = 1024
+        graph_lr: float = 3e-5  # of the graph convolution
+        hidden: int = 1024  # numbers a node between the two layers
         relation: Literal["features", "logits"] = "features"  # D4: what lambda3 keeps
         reduction: losses.Reduction = "mean"  # D5
         soft_labels: Literal["sigmoid", "softmax"] = "sigmoid"  # D6, for the ACM

@@ -40,8 +40,8 @@ class SCR(Replay, name="scr"):
 
     @dataclass(frozen=True, kw_only=True)
     class Config(Replay.Config):
-        temperature: float = 0.1
-        projection: int = 128
+        temperature: float = 0.1  # of the contrast: small = only the closest images count
+        projection: int = 128  # numbers an image, for the loss alone
 
     net: ContrastiveNet
 
