@@ -163,6 +163,9 @@ class Ridge(Learner, name="ridge"):
             self._fit = solve(sums, self.config.penalties, self.config.classwise)
         return self._fit
 
+    def learnt(self, targets: Tensor) -> None:
+        """Targets (B, S) went into the sums; for methods that count something else in them."""
+
     def targets(self, z: Tensor, y: Tensor, known: Tensor) -> Tensor:
         """(B, S) float64: labels where known; of old classes else what the model said as the task began."""
         c, old = self.config, self.teacher.shape[1]
@@ -251,9 +254,12 @@ class Ridge(Learner, name="ridge"):
         f, y, known = (torch.cat(parts) for parts in zip(*self.waiting, strict=True))
         return f, y, known
 
-    def _add(self, sums: NormalEquations, f: Tensor, y: Tensor, known: Tensor) -> None:
+    def _add(self, sums: NormalEquations, f: Tensor, y: Tensor, known: Tensor) -> Tensor:
+        """Adds to the sums; what was taken for the labels, (B, S)."""
         z = self.design(f)
-        sums.add(z, self.targets(z, y, known))
+        targets = self.targets(z, y, known)
+        sums.add(z, targets)
+        return targets
 
     def _flush(self, whole: bool = True) -> None:
         """Adds what waits, in parts of a size that does not depend on the batches'."""
@@ -265,5 +271,5 @@ class Ridge(Learner, name="ridge"):
         end = len(f) if whole else len(f) // ROWS * ROWS
         for a in range(0, end, ROWS):
             part = slice(a, min(a + ROWS, end))
-            self._add(self.sums, f[part], y[part], known[part])
+            self.learnt(self._add(self.sums, f[part], y[part], known[part]))
         self.waiting = [(f[end:], y[end:], known[end:])] if end < len(f) else []

@@ -112,8 +112,9 @@ def solve(sums: NormalEquations, penalties: Sequence[float], classwise: bool = F
     """
     images = sums.images.clamp_min(1)
     diagonal = sums.gram.diagonal()
-    variance = (diagonal / images - (sums.gram[-1] / images).square()).clamp_min(0)
-    scale = variance.clamp_min(1e-9 * variance.mean() + 1e-12)
+    square = diagonal / images
+    # a constant feature is left what rounding leaves of its variance
+    scale = (square - (sums.gram[-1] / images).square()).maximum(1e-12 * square).clamp_min(1e-12)
     scale[-1] = 1e-9  # the bias is free
     # trace of (G + R)^-1 G by Hutchinson's estimate, exact products being as dear as another factorisation
     chance = torch.Generator().manual_seed(0)
