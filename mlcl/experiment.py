@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,9 +19,10 @@ import torch
 
 from mlcl import metrics, store
 from mlcl.config import Tree
+from mlcl.engine import Kept, Later
 from mlcl.errors import ConfigError, RunError
 from mlcl.learner import Learner, Terms
-from mlcl.types import Batch, Samples, Stream, Task
+from mlcl.types import Batch, Images, Samples, Stream, Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class LoopConfig:
     checkpoint_every: int = 50  # batches; 0 = only after a task
     keep_tasks: bool = True  # keep the learner as it was after each task, task-NN.pt
     log_every: int = 10  # batches between two entries of log.jsonl
+    device_images: float = 0.0  # gigabytes of images that stay on the GPU once they are decoded
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "epochs", "test_batch_size", "log_every"):
@@ -40,6 +42,8 @@ class LoopConfig:
                 raise ConfigError(f"loop.{name}: must be at least 1, got {getattr(self, name)}")
         if self.checkpoint_every < 0:
             raise ConfigError("loop.checkpoint_every: cannot be negative (0 = only after a task)")
+        if self.device_images < 0:
+            raise ConfigError("loop.device_images: cannot be negative (0 = none)")
 
 
 class Watcher:
@@ -88,6 +92,9 @@ class Experiment:
         self.interrupted = interrupted
         self.progress = Progress()
         self.evaluations: list[Tree] = []
+        self._kept: dict[int, Images] = {}  # images that stay on the device, by the id of their source
+        self._entry: tuple[Tree, Later] | None = None  # of the log; its numbers are under way
+        self._since = (time.perf_counter(), 0)  # the last entry: when, and images since
 
     def run(self) -> Tree:
         """Learns what is left of the stream; returns the results, which are in results.json as well."""
@@ -111,7 +118,7 @@ class Experiment:
         """Scores every test set whose classes are all seen, on its own columns (D12, D13)."""
         tests = [t for t in self.stream if t.stop <= task.stop]
         rows = np.unique(np.concatenate([t.test.rows for t in tests]))
-        images = tests[-1].test.images
+        images = self._near(tests[-1].test.images)
         probabilities = np.empty((len(rows), self.learner.seen), np.float32)
         size = self.config.test_batch_size
         places = [np.arange(a, min(a + size, len(rows))) for a in range(0, len(rows), size)]
@@ -164,6 +171,7 @@ class Experiment:
     def save(self, after_task: Task | None = None) -> None:
         if self.folder is None:
             return
+        self._write_entry()
         state = {
             "learner": self.learner.state(),
             "task": self.progress.task,
@@ -210,27 +218,43 @@ class Experiment:
         return self.folder / "log.jsonl"
 
     def _learn(self, batch: Batch) -> None:
-        began = time.perf_counter()
         terms = self.learner.observe(batch)
         self.progress.step += 1
         step, c = self.progress.step, self.config
         self.watcher.batch(terms, len(batch))
+        self._since = self._since[0], self._since[1] + len(batch)
         if self.folder is not None and step % c.log_every == 0:
-            entry: Tree = {"task": self.progress.task + 1, "step": step}
-            entry |= {name: float(term) for name, term in terms.items()}
-            entry["images_per_second"] = round(len(batch) / (time.perf_counter() - began), 1)
-            store.append_log(self._log, entry)
+            self._write_entry()  # the one before: reading this one now would wait for the GPU
+            now, (began, images) = time.perf_counter(), self._since
+            speed = {"images_per_second": round(images / (now - began), 1)}
+            self._entry = {"task": self.progress.task + 1, "step": step, **speed}, Later(terms)
+            self._since = now, 0
         stop = self.interrupted()
         if stop or (c.checkpoint_every and step % c.checkpoint_every == 0):
             self.save()
         if stop:
             raise Interrupted
 
+    def _write_entry(self) -> None:
+        if self._entry is not None:
+            entry, terms = self._entry
+            self._entry = None
+            store.append_log(self._log, entry | terms.read())
+
+    def _near(self, images: Images) -> Images:
+        """The images, those that fit staying on the GPU."""
+        if not self.config.device_images or self.learner.device.type != "cuda":
+            return images
+        if id(images) not in self._kept:
+            self._kept[id(images)] = Kept(images, self.learner.device, self.config.device_images)
+        return self._kept[id(images)]
+
     def _remaining(self, task: Task) -> Iterator[Batch]:
         """The task's batches from where learning stands, in their order of epochs."""
         per_epoch = -(-len(task.train) // self.config.batch_size)
         total = per_epoch * self.config.epochs
         self.watcher.task(task, len(self.view), total, self.progress.step)
+        self._since = time.perf_counter(), 0
         while self.progress.step < total:
             epoch, place = divmod(self.progress.step, per_epoch)
             chance = np.random.default_rng([self.seed, task.index, epoch])
@@ -238,13 +262,16 @@ class Experiment:
             yield from self._batches(task, order[place * self.config.batch_size :])
 
     def _batches(self, task: Task, order: np.ndarray) -> Iterator[Batch]:
-        return batches(task.train, order, self.config.batch_size)
+        samples, size = task.train, self.config.batch_size
+        if self.config.epochs > 1:  # what is read once need not stay
+            samples = replace(samples, images=self._near(samples.images))
+        return batches(samples, order, size, pinned=self.learner.device.type == "cuda")
 
 
-def batches(samples: Samples, order: np.ndarray, size: int) -> Iterator[Batch]:
-    """The samples in this order; images are decoded one batch ahead, in a thread."""
+def batches(samples: Samples, order: np.ndarray, size: int, *, pinned: bool = False) -> Iterator[Batch]:
+    """The samples in this order; a thread decodes one batch ahead, `pinned` where a GPU reads by itself."""
     places = [order[a : a + size] for a in range(0, len(order), size)]
-    return _ahead(samples.batch, places)
+    return _ahead(lambda place: samples.batch(place).pinned() if pinned else samples.batch(place), places)
 
 
 def _ahead(load: Callable[[np.ndarray], Any], places: list[np.ndarray]) -> Iterator[Any]:
