@@ -10,6 +10,7 @@ extends = "other.toml"                  what is not written here is as there
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -126,14 +127,16 @@ def find(path_or_name: str) -> Path:
         return shipped
     if path.is_dir():
         raise ConfigError(f"{path}: a folder, not a recipe; go on with a run by: mlcl run --resume {path}")
-    known = nearest(path_or_name, recipes())
-    raise ConfigError(f"no recipe file or shipped recipe {path_or_name!r}; {known}")
+    close = difflib.get_close_matches(path_or_name, recipes(), n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise ConfigError(f"no recipe file or shipped recipe {path_or_name!r}; {hint}(mlcl recipes lists them)")
 
 
 def recipes() -> Sequence[str]:
-    """The shipped ones, by name."""
+    """The shipped ones, by name. A file that begins with _ is what others extend."""
     root = Path(str(resources.files("mlcl") / "recipes"))
-    return sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.toml"))
+    found = (path for path in root.rglob("*.toml") if not path.name.startswith("_"))
+    return sorted(path.relative_to(root).with_suffix("").as_posix() for path in found)
 
 
 def _import(path: Path, where: str) -> None:

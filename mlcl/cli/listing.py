@@ -29,7 +29,16 @@ def recipes() -> None:
         first = recipe.find(name).read_text(encoding="utf-8").split("\n", 1)[0]
         return first.removeprefix("# ") if first.startswith("#") else ""
 
-    print_list(((name, title(name)) for name in recipe.recipes()), width=23)
+    names = recipe.recipes()
+    parts = {name: [below for below in names if below.startswith(f"{name}/")] for name in names}
+    inside = {below for belows in parts.values() for below in belows}
+    for name in sorted(names, key=lambda name: ("/" in name, name)):
+        if name in inside:
+            continue
+        print_list([(name, title(name))], width=42)
+        if parts[name]:
+            methods = ", ".join(below.rpartition("/")[2] for below in parts[name])
+            typer.echo(f"  {name + '/METHOD':<40} one of them alone: {methods}")
 
 
 def first_line(kind: type) -> str:
