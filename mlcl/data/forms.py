@@ -42,7 +42,7 @@ def read_sheets(given: Sequence[Given], reading: Reading) -> Rows:
     for one in given:
         columns = Columns.find(one.sheet, reading)
         if columns.unused:
-            notes.append(f"{one.sheet.path}: columns not used: {', '.join(columns.unused)}")
+            notes.append(f"{one.sheet.path.name}: columns not used: {', '.join(columns.unused)}")
         kind = _Wide if columns.form == "wide" else _Long
         marks = marks or kind(reading)
         if not isinstance(marks, kind):

@@ -36,7 +36,7 @@ class FileImages(Images):
         limit: int = LIMIT,
     ):
         self.root, self.refs, self.size, self.limit = Path(root), refs, size, limit
-        self.threads = threads or min(8, _cores())
+        self.threads = threads or min(8, cores())
         self.broken: dict[int, str] = {}
         self.repaired: dict[int, str] = {}
         self._good = False
@@ -152,5 +152,5 @@ def _real(folder: str) -> str:
     return os.path.realpath(folder)
 
 
-def _cores() -> int:
+def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,6 +11,7 @@ FOLDER/
 from __future__ import annotations
 
 import json
+import threading
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from mlcl.errors import DataError
 from mlcl.types import Images
 
 FORMAT = 1
+# NumPy reads a header by ast, which up to Python 3.11.7 may fail in two threads at once (gh-106905)
+_PARSING = threading.Lock()
 
 
 class Shards:
@@ -123,7 +126,8 @@ class Shards:
     def _map(self, n: int) -> np.ndarray:
         path = self.file(n, "npy")
         try:
-            values = np.asarray(np.load(path, mmap_mode="r"))
+            with _PARSING:
+                values = np.asarray(np.load(path, mmap_mode="r"))
         except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{path}: cannot be read ({error}); {self._again([n])}") from None
         if values.shape != (len(self.rows_of(n)), *self.shape) or values.dtype != self.dtype:

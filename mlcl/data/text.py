@@ -45,14 +45,14 @@ def open_text(path: Path, encoding: str = "") -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def file_errors(path: Path) -> Iterator[None]:
+def file_errors(path: Path, complaint: str = "cannot be read") -> Iterator[None]:
     """Turns the operating system's complaint into one line that names the file."""
     try:
         yield
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise DataError(f"{path}: {complaint}: {error.strerror or error}") from None
 
 
 def read_lines(path: Path) -> list[tuple[int, str]]:
