@@ -134,6 +134,8 @@ class PartitioningReservoir(Reservoir):
         p = self.quotas()
         delta = kept - p * kept.sum()
         present = np.flatnonzero(kept)
+        if not len(present):  # nothing but images without a positive
+            return int(torch.randint(len(held), (), generator=generator))
         chance = torch.from_numpy(np.exp(delta[present] - delta[present].max()))
         k = present[int(torch.multinomial(chance, 1, generator=generator))]
         candidates = np.flatnonzero(held[:, k])
