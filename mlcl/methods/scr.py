@@ -76,10 +76,14 @@ class SCR(Replay, name="scr"):
     @torch.no_grad()
     def end_task(self, task: Task, batches: Iterable[Batch]) -> None:
         """Where the classes lie now, and how sure closeness makes."""
+        if not len(self.memory):
+            return
         self.net.eval()
         memory = self.memory.batch(torch.arange(len(self.memory)), self.seen)
         parts = torch.split(memory.x, 64)
-        features = F.normalize(torch.cat([self.net.backbone(x.to(self.device)) for x in parts]), dim=1)
+        with self.autocast():  # as prediction will see them
+            features = torch.cat([self.net.backbone(x.to(self.device)).float() for x in parts])
+        features = F.normalize(features, dim=1)
         known = memory.known.to(self.device).float()
         y = memory.y.to(self.device) * known
         self.means = F.normalize(y.T @ features, dim=1)
@@ -119,8 +123,8 @@ def contrast(z: Tensor, y: Tensor, known: Tensor, temperature: float) -> Tensor:
     either = y @ k.T + k @ y.T - both
     weight = both / either.clamp_min(1)
     weight = weight.fill_diagonal_(0)
-    # float32 under autocast too: exp(1 / temperature) is beyond bfloat16's digits
-    similar = (z.float() @ z.float().T) / temperature
+    with torch.autocast(z.device.type, enabled=False):  # exp(1 / temperature) is beyond bfloat16's digits
+        similar = (z.float() @ z.float().T) / temperature
     itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
     log_share = similar - similar.masked_fill(itself, -torch.inf).logsumexp(dim=1, keepdim=True)
     total = weight.sum(dim=1)

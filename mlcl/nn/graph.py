@@ -74,15 +74,16 @@ class GraphReadout(nn.Module):
 
     def forward(self, hidden: Tensor, second: Tensor, feature: Tensor) -> Tensor:
         """hidden U (B or 1, S, hidden), second W2 (hidden, D), feature (B, D)."""
+        wide = feature.dtype  # sums are not in bfloat16: it would tie images that the network tells apart
         if self.rows is not None:
-            rows = self.rows.weight
-            return (hidden * (rows @ second.T)).sum(dim=-1, dtype=rows.dtype) + self.rows.bias
-        if self.kind == "dot":
-            spoken = feature @ second.T
-            if len(hidden) == 1:  # one graph for all images
-                return spoken @ hidden[0].T
-            return (hidden @ spoken[:, :, None]).squeeze(-1)
-        return hidden @ second.mean(dim=1)
+            return (hidden * (self.rows.weight @ second.T)).sum(dim=-1, dtype=wide) + self.rows.bias
+        if self.kind == "mean":
+            return (hidden * second.mean(dim=1).to(hidden)).sum(dim=-1, dtype=wide)
+        spoken = feature @ second.T
+        if len(hidden) > 1:
+            return (hidden * spoken[:, None, :]).sum(dim=-1, dtype=wide)
+        with torch.autocast(feature.device.type, enabled=False):  # one graph for all images
+            return spoken.to(wide) @ hidden[0].to(wide).T
 
 
 def _uniform(rows: int, columns: int, generator: torch.Generator) -> Tensor:

@@ -249,3 +249,19 @@ def test_gradient_of_theta_is_the_analytic_one() -> None:
     theta = torch.randn(S, D, generator=chance(1)).double().requires_grad_()
     weights = WEIGHTS.double()
     assert torch.autograd.gradcheck(lambda t: gcn(heard_nodes(weights, t, feature), weights), (theta,))
+
+
+@pytest.mark.parametrize("graphs", [1, B])
+@pytest.mark.parametrize("kind", ["diagonal", "dot", "mean"])
+def test_logits_are_float32_under_autocast(kind: str, graphs: int) -> None:
+    """bfloat16 has 128 numbers between 1 and 2; scores that fall on the same one are tied."""
+    readout = GraphReadout(kind, OUT, 0.5)  # type: ignore[arg-type]
+    readout.grow(S, chance(1))
+    hidden, second, _ = heard_and_second()
+    feature = torch.randn(B, OUT, generator=chance(3))
+    exact = readout(hidden[:graphs], second, feature)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = readout(hidden[:graphs].bfloat16(), second, feature)
+    assert logits.dtype == torch.float32
+    assert not torch.equal(logits, logits.bfloat16().float())
+    assert (logits - exact).abs().max() < 0.1
