@@ -11,13 +11,13 @@ from PIL import Image, ImageDraw, ImageFont
 
 from mlcl.data.scenes import CONCEPTS, draw, sample_labels
 
-ROWS, COLUMNS, SIDE, GAP, LINE = 2, 6, 240, 16, 21  # pixels
+ROWS, COLUMNS, SIDE, GAP, LINE = 2, 6, 240, 16, 28  # pixels
 
 
 def sheet() -> Image.Image:
     labels = sample_labels(0, ROWS * COLUMNS)
-    font = ImageFont.load_default(15)
-    step_x, step_y = SIDE + GAP, SIDE + 2 * LINE + 6
+    font = ImageFont.load_default(22)
+    step_x, step_y = SIDE + GAP, SIDE + 2 * LINE + 16
     page = Image.new("RGB", (COLUMNS * step_x - GAP, ROWS * step_y), "white")
     pen = ImageDraw.Draw(page)
     for index, shown in enumerate(labels):

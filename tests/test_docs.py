@@ -173,7 +173,7 @@ def test_recipes_on_pages(page: Path, block: str) -> None:
 
 def commands(page: Path) -> Iterator[str]:
     """Lines of shell blocks that begin with mlcl, and what prose quotes."""
-    for block in blocks(page, "sh"):
+    for block in blocks(page, "sh") + blocks(page, "console"):
         for line in re.split(r"\n|&&", block):
             if line.strip().startswith("mlcl "):
                 yield line.strip()
@@ -266,6 +266,8 @@ def test_dependencies_are_told() -> None:
         row = next((line for line in page.splitlines() if re.match(rf"\|[^|]*`{extra}`", line)), "")
         for requirement in requirements:
             assert f"`{package(requirement)}`" in row, extra
+    offered = set(re.findall(r"mlcl\[(\w+)\]", "".join(map(text, PAGES))))
+    assert offered <= set(project["optional-dependencies"])
 
 
 def package(requirement: str) -> str:
