@@ -40,13 +40,13 @@ class Ridge(Learner, name="ridge"):
         precision: Literal["float32", "bfloat16"] = "float32"  # of the backbone
         # A penalty counts as so many images that speak for weight zero. Of several, generalised
         # cross-validation takes one, from the sums.
-        penalties: tuple[float, ...] = (1000.0, 3000.0, 10000.0, 30000.0)
+        penalties: tuple[float, ...] = (3000.0, 10000.0, 30000.0)
         classwise: bool = False  # a penalty for each class
         # What unknown old columns are taken for: no; the model's own score; yes above the threshold.
         unknown: Literal["zero", "soft", "hard"] = "soft"
         sharpness: float = 1.5  # soft: power of the score, which quiets what is unsure
         threshold: float = 0.5  # hard
-        past: float = 0.0  # share of earlier images' unknown new labels that is filled in, through sums
+        past: float = 0.5  # share of earlier images' unknown new labels that is filled in, through sums
         unlearn: bool = False  # keep each task's sums, so that it can be forgotten
 
         def __post_init__(self) -> None:
@@ -75,6 +75,7 @@ class Ridge(Learner, name="ridge"):
         self.parts: list[NormalEquations] = []  # each task's own sums, if it may be forgotten
         self.waiting: list[tuple[Tensor, Tensor, Tensor]] = []  # features (n, D), y and known (n, S)
         self.teacher = torch.zeros(0, 0, dtype=torch.float64)  # (D + 1, old): the model as the task began
+        self.penalty = 0.0  # that of the teacher, in the middle of its classes'
         self._fit: Fit | None = None  # what the sums say, worked out when it is asked for
 
     @torch.no_grad()
@@ -98,7 +99,7 @@ class Ridge(Learner, name="ridge"):
     def begin_task(self, task: Task) -> None:
         if self.sums is not None:
             self._flush()
-            self.teacher = self.fit.weights
+            self.teacher, self.penalty = self.fit.weights, float(self.fit.penalty.median())
         super().begin_task(task)
         if self.sums is not None:
             self.sums.grow(self.seen)
@@ -127,7 +128,7 @@ class Ridge(Learner, name="ridge"):
         self._flush()
         if self.before is not None:
             if self.config.past and self.old:
-                fill_in_past(self.sums, self.before, self.old, self.config.past, self.config.penalties)
+                fill_in_past(self.sums, self.before, self.old, self.config.past, self.penalty)
             if self.config.unlearn:
                 part = self.sums.clone()
                 part.merge(self.before, sign=-1)
@@ -227,6 +228,7 @@ class Ridge(Learner, name="ridge"):
             "parts": [part.tensors() for part in self.parts],
             "waiting": [features, y, known],
             "teacher": self.teacher,
+            "penalty": self.penalty,
             "map": [self.map.seed, self.map.mean, self.map.std],
         }
 
@@ -240,7 +242,7 @@ class Ridge(Learner, name="ridge"):
         self.map = RandomReLU(self.config.random, seed)
         if mean is not None:
             self.map.mean, self.map.std = mean.to(self.device), std.to(self.device)
-        self.teacher = state["teacher"].to(self.device)
+        self.teacher, self.penalty = state["teacher"].to(self.device), state["penalty"]
         waiting = state["waiting"]
         self.waiting = [] if waiting[0] is None else [tuple(t.to(self.device) for t in waiting)]
         self._fit = None

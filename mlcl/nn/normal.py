@@ -184,7 +184,7 @@ def _calibrate(
 
 
 def fill_in_past(
-    sums: NormalEquations, before: NormalEquations, old: int, share: float, penalties: Sequence[float]
+    sums: NormalEquations, before: NormalEquations, old: int, share: float, penalty: float
 ) -> None:
     """Nobody asked the images before this task for its classes; fill that in, as far as sums can.
 
@@ -194,7 +194,7 @@ def fill_in_past(
     lowered = sums.clone()
     lowered.merge(before, sign=-share)
     lowered.cross, lowered.square = lowered.cross[:, old:], lowered.square[old:]
-    weights = solve(lowered, penalties).weights
+    weights = solve(lowered, [penalty]).weights
     said = symmetric(before.gram, weights)
     sums.cross[:, old:] += share * said
     sums.square[old:] += share**2 * (weights * said).sum(dim=0)

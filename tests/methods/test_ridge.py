@@ -34,7 +34,7 @@ def small_products(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(kind: type[Ridge] = Ridge, **settings: Any) -> Ridge:
-    return kind(kind.Config(backbone=TINY, **{"penalties": (5.0,), **settings}))
+    return kind(kind.Config(backbone=TINY, **{"penalties": (5.0,), "past": 0.0, **settings}))
 
 
 def data(seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -205,7 +205,6 @@ def test_an_image_of_which_nothing_is_known_is_no_example() -> None:
 
 def test_filling_in_the_past_is_a_setting_that_matters() -> None:
     f, _ = data()
-    assert torch.equal(scores(learn(make()), f), scores(learn(make(past=0.0)), f))
     a, b = (scores(learn(make(past=past)), f) for past in (0.0, 0.6))
     assert (a - b)[:, WIDTHS[0] :].abs().max() > 0.01
 

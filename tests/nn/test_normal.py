@@ -144,7 +144,7 @@ def test_the_past_filled_in_whole_is_as_if_it_had_not_been_asked() -> None:
     sums.grow(3)
     before = sums.clone()
     sums.add(with_one(x[100:]), y[100:])
-    fill_in_past(sums, before, 1, 1.0, [1e-9])
+    fill_in_past(sums, before, 1, 1.0, 1e-9)
     filled = solve(sums, [1e-9]).weights
     alone = np.linalg.lstsq(with_one(x[100:]).numpy(), y[100:, 1:].numpy(), rcond=None)[0]
     np.testing.assert_allclose(filled[:, 1:].numpy(), alone, atol=1e-7)
