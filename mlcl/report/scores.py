@@ -116,7 +116,9 @@ def tasks(run: Run) -> str:
         "Row: after learning that task. Column: on that test set. Down a column one sees how a test set is "
         f"forgotten. {escape(task_losses(run))}",
         (f'<p class="key">mAP {scale(legend)}</p>' if pixels else "")
-        + grid(figures, "many" if len(run.tasks) <= 12 or pixels else "one"),
+        + grid(
+            figures, "small" if len(run.tasks) <= 7 else "many" if len(run.tasks) <= 12 or pixels else "one"
+        ),
     )
 
 

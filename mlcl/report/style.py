@@ -76,6 +76,9 @@ dd { margin: 0; max-width: 42rem; color: var(--soft); overflow-wrap: anywhere; }
 .many {
   display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 2rem 2.5rem;
 }
+.small {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(17rem, 100%), 1fr)); gap: 2rem 2.5rem;
+}
 .one { display: grid; gap: 2rem; }
 .runs { display: grid; grid-template-columns: repeat(4, 1fr); gap: .8rem 1.6rem; }
 .runs > div { grid-column: span var(--n); }
