@@ -32,6 +32,7 @@ class LoopConfig:
     test_batch_size: int = 64
     evaluate: Literal["every", "last"] = "every"  # after every task, or the last alone: no forgetting then
     checkpoint_every: int = 50  # batches; 0 = only after a task
+    checkpoint_seconds: float = 10.0  # at least, between two inside a task: a GPU learns 50 batches in less
     keep_tasks: bool = True  # keep the learner as it was after each task, task-NN.pt
     log_every: int = 10  # batches between two entries of log.jsonl
     device_images: float = 0.0  # gigabytes of images that stay on the GPU once they are decoded
@@ -42,8 +43,9 @@ class LoopConfig:
                 raise ConfigError(f"loop.{name}: must be at least 1, got {getattr(self, name)}")
         if self.checkpoint_every < 0:
             raise ConfigError("loop.checkpoint_every: cannot be negative (0 = only after a task)")
-        if self.device_images < 0:
-            raise ConfigError("loop.device_images: cannot be negative (0 = none)")
+        for name in ("checkpoint_seconds", "device_images"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"loop.{name}: cannot be negative, got {getattr(self, name)}")
 
 
 class Watcher:
@@ -95,6 +97,7 @@ class Experiment:
         self._kept: dict[int, Images] = {}  # images that stay on the device, by the id of their source
         self._entry: tuple[Tree, Later] | None = None  # of the log; its numbers are under way
         self._since = (time.perf_counter(), 0)  # the last entry: when, and images since
+        self._saved = time.perf_counter()  # the last checkpoint
 
     def run(self) -> Tree:
         """Learns what is left of the stream; returns the results, which are in results.json as well."""
@@ -187,6 +190,7 @@ class Experiment:
             if self.config.keep_tasks:
                 store.write_checkpoint(self.folder / f"task-{after_task.index + 1:02d}.pt", state)
         store.write_checkpoint(self.folder / "checkpoint.pt", state)
+        self._saved = time.perf_counter()
 
     def resume(self) -> bool:
         """Takes up the folder's checkpoint; False if there is none, and learning begins at the beginning."""
@@ -230,7 +234,8 @@ class Experiment:
             self._entry = {"task": self.progress.task + 1, "step": step, **speed}, Later(terms)
             self._since = now, 0
         stop = self.interrupted()
-        if stop or (c.checkpoint_every and step % c.checkpoint_every == 0):
+        due = c.checkpoint_every and step % c.checkpoint_every == 0
+        if stop or (due and time.perf_counter() - self._saved >= c.checkpoint_seconds):
             self.save()
         if stop:
             raise Interrupted
