@@ -27,9 +27,9 @@ from mlcl.types import Batch, Images, Samples, Stream, Task
 
 @dataclass(frozen=True, kw_only=True)
 class LoopConfig:
-    batch_size: int = 32
+    batch_size: int = 32  # images
     epochs: int = 1  # passes over a task's data; the protocol is one
-    test_batch_size: int = 64
+    test_batch_size: int = 64  # images; changes no score
     evaluate: Literal["every", "last"] = "every"  # after every task, or the last alone: no forgetting then
     checkpoint_every: int = 50  # batches; 0 = only after a task
     checkpoint_seconds: float = 10.0  # at least, between two inside a task: a GPU learns 50 batches in less
