@@ -28,6 +28,7 @@ from mlcl.config import from_tree
 from mlcl.data.table import LabelTable
 from mlcl.experiment import Experiment, LoopConfig
 from mlcl.methods.ridge import Ridge
+from mlcl.methods.ridge_acm import RidgeACM
 from mlcl.nn.backbone import Backbone
 from mlcl.nn.deep import deep_features
 from mlcl.store import provenance
@@ -37,12 +38,14 @@ from mlcl.types import Images, Stream
 VALIDATION = 0.1  # of the training images
 SCENARIOS = ("il", "cl")
 # tried in IL, on the first set of features: every combination, then the others one at a time
-GRID = {"sharpness": [1.0, 1.5, 2.0], "past": [0.0, 0.3, 0.6]}
+GRID = {"sharpness": [1.0, 1.5, 2.0], "past": [0.0, 0.5]}
 OTHERS: list[dict[str, Any]] = [{"unknown": "zero"}, {"unknown": "hard"}, {"classwise": True}]
-PAIR = "lite2-384+lite2-320"
-SETS = ("lite0-224", "lite2-320", "lite2-320+lite0-224", "lite2-384", PAIR, "all", "lite2-384-mirror")
-RANDOM = (4096, 12288)  # widths of the random map, on the best set
-ESTIMATE = 30 / 320**2  # seconds of feature extraction, by the square of the side: one H200, shared
+SETS = (
+    "lite0-224", "lite2-320", "lite2-320+lite0-224", "lite2-384", "all", "lite1-320", "all",
+    "lite2-320-mirror", "all",
+)  # fmt: skip
+RANDOM = (8192,)  # widths of the random map, on the best set
+GMACS = {"lite0": 0.39 / 224**2, "lite1": 0.58 / 240**2, "lite2": 0.83 / 260**2}  # a pixel
 
 
 class Held(Images):
@@ -81,6 +84,7 @@ class Bench:
             for part in (0.0, VALIDATION)
         }
         self.sets: dict[str, Tensor] = {}
+        self.pace = 2.7e-4 * options.pace  # seconds an image and giga-multiply-add, until it is measured
         self.report: dict[str, Any] = {
             "what": "ridge, Split-COCO at 128 x 128 pixels, 10 tasks of 4 classes, no replay; mAP in %",
             "grid": {"il, held out": GRID, "then one at a time": OTHERS, "validation": VALIDATION},
@@ -109,6 +113,15 @@ class Bench:
             partial.write_text(json.dumps(self.report, indent=1, default=str) + "\n")
             partial.replace(self.options.out)
 
+    def seconds(self, names: Sequence[str]) -> float:
+        """How long working out these features will take."""
+        return sum(self._work(name) for name in names) * self.pace * len(self.pixels)
+
+    @staticmethod
+    def _work(name: str) -> float:
+        kind, size, *_ = name.split("-")
+        return GMACS[kind] * int(size) ** 2
+
     def extract(self, name: str) -> None:
         """The features called `liteK-SIZE[-mirror]`, into memory."""
         kind, size, *mirror = name.split("-")
@@ -120,6 +133,7 @@ class Bench:
         else:
             self.sets[name] = self._forward(kind, int(size), mirrored=False)
         taken = time.perf_counter() - began
+        self.pace = taken / (self._work(name) * len(self.pixels))
         about = {"width": self.sets[name].shape[1], "seconds": round(taken, 1)}
         self.report["features"][name] = about
         self.say(f"{name}: features {about}")
@@ -143,22 +157,35 @@ class Bench:
         self.held.features = torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]
 
     def learn(
-        self, label: str, scenario: str, settings: dict[str, Any], *, part: float = 0.0, seed: int = 0
+        self,
+        label: str,
+        scenario: str,
+        settings: dict[str, Any],
+        *,
+        kind: type[Ridge] = Ridge,
+        part: float = 0.0,
+        seed: int = 0,
+        every: bool = False,
     ) -> float:
-        """One run; its final mAP."""
+        """One run, tested on held-out training images if `part` of them is held out; its final mAP."""
         began = time.perf_counter()
-        kind = JointRidge if scenario == "joint" else Ridge
-        config = from_tree(Ridge.Config, {"backbone": {"name": "tiny"}, **settings})
+        kind = JointRidge if scenario == "joint" else kind
+        config = from_tree(kind.Config, {"backbone": {"name": "tiny"}, **settings})
         learner = kind(config, seed=seed, device=self.device)
         stream = self.streams["il" if scenario == "joint" else scenario, part]
-        loop = LoopConfig(batch_size=4096, test_batch_size=4096, checkpoint_every=0, evaluate="last")
+        loop = LoopConfig(
+            batch_size=4096, test_batch_size=4096, checkpoint_every=0, evaluate="every" if every else "last"
+        )
         summary = Experiment(stream, learner, config=loop, seed=seed).run()["summary"]
         values = {
             f"{metric} {which}": round(100 * summary[metric][key], 2)
             for metric in ("mAP", "CF1", "OF1")
             for which, key in (("final", "final"), ("mean", "mean_over_tests"))
         }
-        run = {"features": label, "scenario": scenario, "tested on": "held-out training" if part else "test"}
+        if every:
+            values |= {key: round(100 * value, 2) for key, value in summary["mAP"].items()}
+        run = {"method": "joint" if scenario == "joint" else kind.name, "features": label}
+        run |= {"scenario": scenario, "tested on": "held-out training" if part else "test"}
         run |= {"settings": settings, "seed": seed, **values}
         run |= {
             "penalty": sorted(set(learner.fit.penalty.tolist())),
@@ -196,7 +223,7 @@ def steps(bench: Bench, names: Sequence[str]) -> Iterator[None]:
         parts = list(bench.sets) if name == "all" else name.split("+")
         name = "+".join(parts)
         new = [part for part in parts if part not in bench.sets]
-        if not bench.left(10 + sum(ESTIMATE * int(part.split("-")[1]) ** 2 for part in new), name):
+        if name in scores or not bench.left(10 + bench.seconds(new), name):
             continue
         for part in new:
             bench.extract(part)
@@ -211,14 +238,21 @@ def steps(bench: Bench, names: Sequence[str]) -> Iterator[None]:
     best = max(scores, key=lambda name: scores[name])
     bench.report["best features, by held-out images"] = best
     bench.use(best)
+    if bench.left(8, "forgetting, and the graph"):
+        bench.learn(best, "il", chosen, every=True)
+        for neighbours in (0.02, 0.1):
+            settings = {**chosen, "neighbours": neighbours}
+            bench.learn(best, "il", settings, kind=RidgeACM, part=VALIDATION)
+        bench.learn(best, "il", settings, kind=RidgeACM)
+    yield
     for width in bench.options.random:
         settings = {**chosen, "random": width}
-        if not bench.left(4 + 9 * (width / 12288) ** 2, f"{width} random features"):
+        if not bench.left(4 + 9 * (width / 8192) ** 2, f"{width} random features"):
             return
         bench.learn(best, "il", settings, part=VALIDATION)
         for seed in range(3):
             for scenario in ("il", "cl", "joint"):
-                if bench.left(2 + 3 * (width / 12288) ** 2, f"{width} random features, seed {seed}"):
+                if bench.left(2 + 3 * (width / 8192) ** 2, f"{width} random features, seed {seed}"):
                     bench.learn(best, scenario, settings, seed=seed)
         yield
 
@@ -235,6 +269,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--seconds", type=float, default=1e9, help="begin nothing that would end later")
     parser.add_argument("--keep", type=int, default=0, help="only so many images, for a dry run")
+    parser.add_argument(
+        "--pace", type=float, default=1.0, help="how many times an H200's time things take at first guess"
+    )
     parser.add_argument("--chunk", type=int, default=512, help="images that go through the backbone at once")
     parser.add_argument("--sets", nargs="+", default=list(SETS))
     parser.add_argument("--features", type=int, help="only the first so many, for a dry run")

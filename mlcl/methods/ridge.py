@@ -173,8 +173,11 @@ class Ridge(Learner, name="ridge"):
         t = y.double().where(known, 0.0)
         if c.unknown == "zero" or not old:
             return t
-        said = (z @ self.teacher).clamp(0, 1)
-        said = said**c.sharpness if c.unknown == "soft" else (said >= c.threshold).double()
+        said = (z @ self.teacher).clamp_max(1)
+        if c.unknown == "soft":  # a score below 0 stays: the model as it was learns nothing from its own no
+            said = said.where(said < 0, said.clamp_min(0) ** c.sharpness)
+        else:
+            said = (said >= c.threshold).double()
         t[:, :old] = t[:, :old].where(known[:, :old], said)
         return t
 

@@ -39,7 +39,7 @@ class RidgeACM(Ridge, name="ridge+acm"):
 
     def learnt(self, targets: Tensor) -> None:
         """Old labels are what the model said, as everywhere in the sums: the paper's soft labels."""
-        self.acm.update(targets, torch.ones_like(targets, dtype=torch.bool))
+        self.acm.update(targets.clamp_min(0), torch.ones_like(targets, dtype=torch.bool))
 
     def probabilities(self, f: Tensor) -> Tensor:
         p = super().probabilities(f)

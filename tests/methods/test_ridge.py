@@ -112,12 +112,12 @@ def test_the_order_inside_a_task_does_not_matter(settings: dict[str, Any]) -> No
 
 
 def test_what_is_said_of_old_classes_by_hand() -> None:
-    """Scores -.5, .4 and 2 of an old class: none, .4 and certain; .4 ^ 1.5 is .25298."""
+    """Scores -.5, .4 and 2 of an old class: as said, less sure, and certain; .4 ^ 1.5 is .25298."""
     z = torch.tensor([[-0.5, 1.0], [0.4, 1.0], [2.0, 1.0]], dtype=torch.float64)
     y, known = torch.tensor([[9.0, 1], [9, 0], [9, 1]]), torch.tensor([[False, True]] * 3)
     expected = {
-        ("soft", 1.0): [0, 0.4, 1],
-        ("soft", 1.5): [0, 0.25298, 1],
+        ("soft", 1.0): [-0.5, 0.4, 1],
+        ("soft", 1.5): [-0.5, 0.25298, 1],
         ("hard", 1.5): [0, 0, 1],
         ("zero", 1.5): [0, 0, 0],
     }
