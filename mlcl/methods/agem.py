@@ -37,8 +37,8 @@ def project(g: list[Tensor], r: list[Tensor | None]) -> list[Tensor]:
     >>> project([torch.tensor([1.0, 1.0])], [torch.tensor([2.0, 0.0])])
     [tensor([1., 1.])]
     """
-    pairs = [(a, b) for a, b in zip(g, r, strict=True) if b is not None]
-    dot = torch.stack([(a * b).sum() for a, b in pairs]).sum()
-    length = torch.stack([(b * b).sum() for _, b in pairs]).sum()
-    share = (dot / length.clamp_min(1e-30)).clamp_max(0)  # 0 where they agree: no branch, no waiting
+    both = [(a, b) for a, b in zip(g, r, strict=True) if b is not None]
+    flat_g, flat_r = (torch.cat([pair[k].flatten() for pair in both]) for k in (0, 1))
+    # 0 where they agree: no branch, no waiting
+    share = (flat_g @ flat_r / (flat_r @ flat_r).clamp_min(1e-30)).clamp_max(0)
     return [a if b is None else a - share * b for a, b in zip(g, r, strict=True)]

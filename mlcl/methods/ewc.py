@@ -46,7 +46,9 @@ class EWC(GradientLearner, name="ewc"):
         return torch.stack(parts).sum()
 
     def end_task(self, task: Task, batches: Iterable[Batch]) -> None:
-        fresh = fisher(self, batches, self.config.fisher_images)
+        # drawn from all of the task: a table's first images may be all of one kind
+        places = torch.randperm(len(task.train), generator=self.generator)[: self.config.fisher_images]
+        fresh = fisher(self, (task.train.batch(part.numpy()) for part in places.split(32) if len(part)))
         for name, value in fresh.items():
             if name in self.fisher:
                 value[: len(self.fisher[name])] += self.config.gamma * self.fisher[name]
@@ -64,7 +66,7 @@ class EWC(GradientLearner, name="ewc"):
         )
 
 
-def fisher(learner: GradientLearner, batches: Iterable[Batch], images: int) -> dict[str, Tensor]:
+def fisher(learner: GradientLearner, batches: Iterable[Batch]) -> dict[str, Tensor]:
     """The mean of single images' squared gradients: that of a batch's mean gradient would be far smaller."""
     net = learner.net
     net.eval()  # statistics of a single image mean nothing
@@ -73,13 +75,12 @@ def fisher(learner: GradientLearner, batches: Iterable[Batch], images: int) -> d
     count = 0
     for batch in batches:
         batch = batch.to(learner.device)
-        for i in range(min(len(batch), images - count)):
-            loss = losses.bce(net(batch.x[i : i + 1]), batch.y[i : i + 1], batch.known[i : i + 1])
-            gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+        for x, y, known in zip(batch.x.split(1), batch.y.split(1), batch.known.split(1), strict=True):
+            gradients = torch.autograd.grad(
+                losses.bce(net(x), y, known), list(named.values()), allow_unused=True
+            )
             for name, gradient in zip(named, gradients, strict=True):
                 if gradient is not None:
                     total[name] += gradient.square()
-            count += 1
-        if count >= images:
-            break
+        count += len(batch)
     return {name: value / max(count, 1) for name, value in total.items()}
