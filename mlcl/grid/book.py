@@ -69,7 +69,7 @@ class Book:
         runs = [store.read_json(path) for path in made if path.exists()]
         stream = [self.place(cell) / "stream.json" for cell in self.grid.cells]
         told: Tree = next((store.read_json(path) for path in stream if path.exists()), {})
-        head = {
+        tree = {
             "format": FORMAT,
             "name": self.grid.head.name,
             "recipe": self.grid.base,
@@ -78,11 +78,9 @@ class Book:
             "lacking": list(self.grid.lacking),
             "tasks": told.get("tasks", []),
             "winners": [winner.to_json() for winner in winners],
+            "cells": rows,
         }
-        text = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
-        lines = ",\n".join(json.dumps(row, allow_nan=False) for row in rows)  # one a cell: a diff can be read
-        body = ",\n".join([*text, f'"cells": [\n{lines}\n]'])
-        store.write_text(self.folder / "grid.json", f"{{\n{body}\n}}\n")
+        write_grid(self.folder / "grid.json", tree)
         if select and winners:
             write_recipes(self.grid, select, winners, self.folder / "tuned")
 
@@ -97,6 +95,14 @@ class Book:
             "method": cell.method, "seed": cell.seed, "settings": dict(cell.settings), "error": error,
             "folder": self.names[cell.print], "seconds": cells.seconds(place), **(kept or {"summary": None}),
         }  # fmt: skip
+
+
+def write_grid(path: Path, tree: Tree) -> None:
+    """One line a cell, so that a diff can be read."""
+    head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in tree.items() if key != "cells"]
+    lines = ",\n".join(json.dumps(row, allow_nan=False) for row in tree["cells"])
+    body = ",\n".join([*head, f'"cells": [\n{lines}\n]'])
+    store.write_text(path, f"{{\n{body}\n}}\n")
 
 
 def read_grid(path: Path) -> Tree:
