@@ -40,8 +40,11 @@ def draw(curves: Mapping[str, Sequence[float]], seen: Sequence[int], title: str,
             plot.annotate(
                 f"{look.label} {end:.1f}", xy=(x[-1], end), xytext=(1.04, place),
                 textcoords=("axes fraction", "data"), va="center", color=look.light, weight="bold",
-                annotation_clip=False, arrowprops={"arrowstyle": "-", "color": look.light, "alpha": 0.4,
-                                                   "linewidth": 0.8, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4},
+                annotation_clip=False,
+                arrowprops={
+                    "arrowstyle": "-", "color": look.light, "alpha": 0.4, "linewidth": 0.8,
+                    "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 4,
+                },
             )  # fmt: skip
         plot.set_ylim(axis.low, axis.high)
         plot.set_yticks(axis.ticks)
