@@ -117,6 +117,13 @@ class OptimizerConfig:
     weight_decay: float = 0.0  # of all weights
     momentum: float = 0.9  # sgd only
 
+    def __post_init__(self) -> None:
+        for name in ("lr", "head_lr", "eps", "weight_decay", "momentum"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name}: {getattr(self, name)} is negative")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise ConfigError(f"betas: expected two numbers from 0 to below 1, got {list(self.betas)}")
+
 
 class Network(nn.Module):
     """A backbone and one growing linear head: (B, 3, H, W) -> (B, S) logits."""
