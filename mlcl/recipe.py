@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mlcl.config import Tree, from_tree, merge, override, read_toml, to_tree
+from mlcl.data.fill import Progress, ignore
+from mlcl.data.packed import cached
 from mlcl.data.source import Source, source
 from mlcl.errors import ConfigError, nearest
 from mlcl.experiment import LoopConfig
 from mlcl.learner import Learner, learner, learners
+from mlcl.nn.cached import featurised, frozen_backbone
 from mlcl.stream import StreamConfig, build
 from mlcl.types import Stream
 
@@ -69,8 +72,18 @@ class Recipe:
         """With the number that this machine gave written down: results repeat to the bit for it alone."""
         return dataclasses.replace(self, head=dataclasses.replace(self.head, threads=threads))
 
-    def build_stream(self) -> Stream:
-        return build(self.source.table(), self.stream)
+    def build_stream(self, progress: Progress = ignore) -> Stream:
+        """Over the caches that the source's settings name; what is missing in them is filled first."""
+        config = self.source.config
+        cache, features = (getattr(config, key, "") for key in ("cache", "features"))
+        backbone = frozen_backbone(self.learners) if features else None  # before an hour of decoding
+        table = self.source.table()
+        if cache:
+            table = cached(table, Path(cache).expanduser(), progress)
+        if backbone is not None:
+            folder, device = Path(features).expanduser(), self.device()
+            table = featurised(table, backbone, folder, seed=self.head.seed, device=device, progress=progress)
+        return build(table, self.stream)
 
     def build_learner(self, method: str) -> Learner:
         return learner(method)(self.learners[method], seed=self.head.seed, device=self.device())

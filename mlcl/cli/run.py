@@ -73,6 +73,7 @@ def run(
 def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
     from rich.console import Console
 
+    from mlcl.cli.bar import counting
     from mlcl.cli.stop import Stop
     from mlcl.experiment import Experiment, Interrupted, set_threads
     from mlcl.progress import Display
@@ -80,7 +81,8 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
 
     console = Console()
     recipe = recipe.on_threads(set_threads(recipe.head.threads))
-    stream = recipe.build_stream()
+    with counting(console, "filling the cache") as progress:
+        stream = recipe.build_stream(progress)
     for name in recipe.learners:  # a wrong setting must not surface after an hour of another method
         recipe.build_learner(name)
     folder = folder or _next_folder(Path("runs"), recipe.head.name)

@@ -28,6 +28,8 @@ class FileConfig:
     size: int = 256  # working resolution: every image is squashed to a square of so many pixels
     missing: Literal["error", "drop", "keep"] = "error"  # images without a file; keep = do not even look
     outside: bool = False  # allow paths and links that leave the root
+    cache: str = ""  # a folder of pixels, filled once; later runs read no JPEG
+    features: str = ""  # a folder of what the frozen backbone makes of the images; later runs need no pixels
 
     def __post_init__(self) -> None:
         if not 8 <= self.size <= 4096:

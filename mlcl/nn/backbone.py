@@ -53,7 +53,7 @@ Network = EfficientNetLite | Tiny | Timm | HuggingFace
 
 
 class Backbone(nn.Module):
-    """(B, 3, H, W) uint8, or float 0..255, of any size -> (B, D) features."""
+    """(B, 3, H, W) uint8, or float 0..255, of any size -> (B, D) features; features stay as they are."""
 
     @dataclass(frozen=True, kw_only=True)
     class Config:
@@ -86,6 +86,8 @@ class Backbone(nn.Module):
         self.train()
 
     def forward(self, x: Tensor) -> Tensor:
+        if x.ndim == 2:  # cached features, which are what this network made of the images
+            return x
         return self.pool(self.maps(x))
 
     def maps(self, x: Tensor) -> Tensor:
@@ -107,6 +109,10 @@ class Backbone(nn.Module):
 
     def prepare(self, x: Tensor) -> Tensor:
         """Images at the network's size, normalised."""
+        if x.ndim == 2:
+            raise ConfigError(
+                "data.features: this method needs maps of the images, not features; leave it out"
+            )
         assert x.shape[1:-2] == (3,), f"images are (B, 3, H, W), not {tuple(x.shape)}"
         x = x.float()  # before the resize: uint8 has no kernel for it on every device, and would round
         side = self.size

@@ -195,3 +195,29 @@ def test_list(run: Any) -> None:
     names = [line.split()[0] for line in out.splitlines()]
     assert {"coco", "csv", "folder", "nus-wide", "split", "split-coco", "split-wide", "voc"} <= set(names)
     assert out == run("data", "list")[1]
+
+
+@pytest.mark.parametrize("features", [False, True], ids=["pixels", "features"])
+def test_the_second_run_reads_no_image(built: Path, run: Any, features: bool) -> None:
+    """From a split file, through `mlcl run`, to the same results, though every image is gone."""
+    Path("r.toml").write_text(
+        'methods = ["fine-tuning"]\ndevice = "cpu"\n[data]\nsource = "split"\nfile = "toys.split"\n'
+        'root = "photos"\nsize = 32\ncache = "pixels"\nmissing = "keep"\n[loop]\nbatch_size = 8\n'
+        '[learner.backbone]\nname = "tiny"\ntrainable = "none"\n[learner.augment]\ncrop = 1\nflip = false\n'
+    )
+    options = ("--set", "data.features=features") if features else ()
+    code, out, _ = run("run", "r.toml", "--out", "first", *options)
+    assert code == 0
+    assert f"filling the cache: {len(read(built))} of {len(read(built))}" in out
+    for path in Path("photos").glob("*.png"):
+        path.unlink()
+    if features:
+        for path in Path("pixels").glob("rows-*.npy"):
+            path.unlink()
+        options = (*options, "--set", "data.cache=")
+    code, out, _ = run("run", "r.toml", "--out", "second", *options)
+    assert code == 0
+    assert "filling" not in out
+    results = [Path(folder, "fine-tuning", "results.json").read_text() for folder in ("first", "second")]
+    assert results[0] == results[1]
+    assert '"broken_images": 0' in results[0]
