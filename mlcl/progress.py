@@ -65,7 +65,7 @@ class Display(Watcher):
         self.bars.update(
             self.bar,
             terms=" ".join(f"{name} {float(term):.3g}" for name, term in terms.items()),
-            speed=f"{self.images / (now - self.began):.0f} img/s",
+            speed=f"{self.images / max(now - self.began, 1e-3):.0f} img/s",
         )
 
     def testing(self, images: int, of: int) -> None:
@@ -74,7 +74,7 @@ class Display(Watcher):
         self.bars.advance(self.test, images)
 
     def learnt(self, task: Task, evaluation: Tree | None) -> None:
-        seconds = (time.perf_counter() - self.began) or 1e-9
+        seconds = time.perf_counter() - self.began
         self._clear()
         names = ", ".join(task.names[:3]) + (", ..." if len(task.names) > 3 else "")
         result = "not tested"
