@@ -195,6 +195,8 @@ def filled(text: str, found: Found) -> str:
         "made": lambda: made(found),
         "scores il": lambda: scores(found, "il"),
         "scores cl": lambda: scores(found, "cl"),
+        "picture il": lambda: "![mAP after each task, IL](split-coco-il.png)",
+        "picture cl": lambda: "![mAP after each task, CL](split-coco-cl.png)",
         "settings": lambda: settings(found),
         "variants": lambda: variants(found),
         "paper settings": lambda: paper_settings(found),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from mlcl import store
 from mlcl.errors import ConfigError, MLCLError
 from mlcl.grid import load_grid, plan_grids
+from mlcl.grid.plan import Head
 from mlcl.recipe import resolve
 
 from .conftest import Write
@@ -169,3 +172,32 @@ def test_several_files_are_checked_together(write: Write, tmp_path: Path) -> Non
     slip = write('methods = ["lwf"]\nwinners = "first"\n[axes]\nlamda1 = [1.0]\n', "slip")
     with pytest.raises(ConfigError, match="lamda1"):
         plan_grids([first, slip], tmp_path)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "grid.md").read_text()
+BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[block.split("\n", 1)[0] for block in BLOCKS])
+def test_the_pages_grids(block: str, tmp_path: Path) -> None:
+    path = tmp_path / block.split("\n", 1)[0].removeprefix("# ")
+    path.write_text(block)
+    assert load_grid(path, without_winners=True).cells
+
+
+def test_the_grids_of_the_real_figures_are_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
+    names = ("search", "final", "variants", "seeds", "paper", "smoke")
+    grids = plan_grids([root / "benchmarks" / "coco128" / f"{name}.toml" for name in names], Path("nowhere"))
+    search, final, *_ = grids
+    tried = Counter(cell.method for cell in search.cells)
+    assert set(tried.values()) == {6}
+    assert set(tried) == {cell.method for cell in final.cells}
+    assert all(cell.tree["stream"]["validation"] for cell in search.cells)
+    assert not any(cell.tree["stream"]["validation"] for cell in final.cells)
+
+
+def test_every_key_is_on_the_page() -> None:
+    told = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+    assert set(told) == {field.name for field in dataclasses.fields(Head)}
