@@ -117,7 +117,7 @@ def answer(numbers: Tensor, seen: int, learnt: int) -> Tensor:
 
 
 def config(**settings: Any) -> LoopConfig:
-    return LoopConfig(**{"batch_size": 4, "test_batch_size": 5, **settings})
+    return LoopConfig(**{"batch_size": 4, "test_batch_size": 5, "checkpoint_seconds": 0.0, **settings})
 
 
 # ---- the order of things
@@ -367,6 +367,19 @@ def test_checkpoints_come_at_their_interval(tmp_path: Path) -> None:
     assert seen == [(0, 0), (0, 0), (0, 2), (1, 0), (1, 0), (1, 2), (2, 0), (2, 0), (2, 2)]
 
 
+def test_checkpoints_are_no_more_frequent_than_they_may(tmp_path: Path) -> None:
+    seen = set()
+
+    class Looks(Watcher):
+        def batch(self, terms: Terms, images: int) -> None:
+            path = tmp_path / "checkpoint.pt"
+            seen.add(store.read_checkpoint(path)["step"] if path.exists() else 0)
+
+    settings = config(checkpoint_every=1, checkpoint_seconds=1e6)
+    Experiment(make_stream(), Notes(), config=settings, folder=tmp_path, watcher=Looks()).run()
+    assert seen == {0}  # after a task, whatever the time
+
+
 def test_tasks_are_kept_or_not(tmp_path: Path) -> None:
     Experiment(make_stream(), Notes(), config=config(), folder=tmp_path / "a").run()
     Experiment(make_stream(), Notes(), config=config(keep_tasks=False), folder=tmp_path / "b").run()
@@ -402,7 +415,18 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path, what: str) ->
 # ---- settings
 
 
-@pytest.mark.parametrize("name", ["batch_size", "epochs", "test_batch_size", "log_every", "checkpoint_every"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "batch_size",
+        "epochs",
+        "test_batch_size",
+        "log_every",
+        "checkpoint_every",
+        "checkpoint_seconds",
+        "device_images",
+    ],
+)
 def test_impossible_settings(name: str) -> None:
     with pytest.raises(ConfigError, match=f"loop.{name}"):
         LoopConfig(**{name: -1})

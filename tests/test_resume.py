@@ -35,6 +35,7 @@ way = 8
 [loop]
 batch_size = 4
 checkpoint_every = 2
+checkpoint_seconds = 0.0
 log_every = 1
 [learner]
 capacity = 10

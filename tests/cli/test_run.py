@@ -29,6 +29,7 @@ way = 8
 [loop]
 batch_size = 4
 checkpoint_every = 2
+checkpoint_seconds = 0.0
 [learner]
 hidden = 16
 graph_width = 16
