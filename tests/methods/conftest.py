@@ -1,4 +1,4 @@
-"""A network small enough to compute by hand: an image's feature is its first pixels, then comes the method."""
+"""A network small enough to compute by hand: the feature of an image is its pixel, then comes the method."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_fisher(toy: Any) -> None:
 
 
 def test_fisher_is_of_single_images_and_not_of_the_batch(toy: Any) -> None:
-    """Two images pull in opposite directions: their mean gradient is 0, and the weight matters all the same."""
+    """Two images pull in opposite directions: their mean gradient is 0, and still the weight matters."""
     batch = toy.batch([[10, 0, 0], [10, 0, 0]], [[1], [0]])
     learner = learnt(toy, np.zeros((1, 3)), batch)
     assert learner.fisher["head.weight"].tolist() == [[0.25, 0, 0]]
