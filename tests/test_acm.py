@@ -6,6 +6,7 @@ import copy
 import io
 import itertools
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from torch import Tensor
 
 from mlcl.acm import ACM, distance, propagation, same_task
 from mlcl.data import scenes
+from mlcl.data.table import LabelTable
+from mlcl.stream import StreamConfig, build
+from mlcl.types import Images
 
 
 def f64(rows: list[list[float]]) -> Tensor:
@@ -386,3 +390,35 @@ def test_estimate_converges_to_the_truth() -> None:
     few, some, many = (estimate(images, (4,) * 6) for images in (300, 3_000, 30_000))
     assert many < 0.5 * some < 0.25 * few
     assert many < 0.02
+
+
+class Undrawn(Images):
+    def __init__(self, count: int):
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def load(self, indices: object) -> Tensor:
+        raise AssertionError("labels are enough")
+
+
+def estimate_in_a_stream(images: int, scenario: Literal["il", "cl"]) -> float:
+    """The same as tasks come: an image enters one only if it shows one of its classes."""
+    labels = scenes.sample_labels(7, images + 200).astype(np.int8)
+    refs = [f"scene {k}" for k in range(len(labels))]
+    test = np.arange(len(labels)) >= images
+    table = LabelTable("scenes", scenes.CONCEPTS, refs, labels, test, Undrawn(len(labels)))
+    acm = ACM()
+    for task in build(table, StreamConfig(scenario=scenario, way=4)):
+        acm.grow(task.stop - task.start)
+        acm.update(torch.from_numpy(task.train.y).double(), torch.from_numpy(task.train.known))
+    return distance(acm.matrix(), torch.from_numpy(scenes.oracle()))["rms"]
+
+
+def test_estimate_in_a_stream_nears_the_truth_as_far_as_the_protocol_lets_it() -> None:
+    nothing = distance(torch.eye(24), torch.from_numpy(scenes.oracle()))["rms"]
+    few, some, many = (estimate_in_a_stream(images, "cl") for images in (200, 2_000, 20_000))
+    assert many < 0.95 * some < 0.8 * few < nothing
+    blind = estimate_in_a_stream(20_000, "il")  # of old classes nobody tells, and here no expert guesses
+    assert many < blind < nothing
