@@ -70,28 +70,25 @@ class Coco128(Source, name="coco128"):
 def unpack(folder: Path) -> None:
     with np.load(folder / "index.npz") as file:
         index = {key: file[key] for key in ("shard", "offset", "length")}
-    out = np.lib.format.open_memmap(
-        folder / "pixels.npy", "w+", np.uint8, (len(index["shard"]), 3, SIDE, SIDE)
-    )
-    jobs = []
+    partial = folder / "pixels.partial"
+    np.lib.format.open_memmap(partial, "w+", np.uint8, (len(index["shard"]), 3, SIDE, SIDE))
     with ProcessPoolExecutor() as pool:
+        jobs = []
         for shard in np.unique(index["shard"]):
-            rows = np.flatnonzero(index["shard"] == shard)
-            for part in np.array_split(rows, 16):
-                spans = list(zip(index["offset"][part].tolist(), index["length"][part].tolist(), strict=True))
-                jobs.append((part, pool.submit(_decode, folder / f"images-{shard}.bin", spans)))
-        for part, job in jobs:
-            out[part] = job.result()
-    out.flush()
+            for rows in np.array_split(np.flatnonzero(index["shard"] == shard), 16):
+                spans = list(zip(index["offset"][rows].tolist(), index["length"][rows].tolist(), strict=True))
+                jobs.append(pool.submit(_decode, folder / f"images-{shard}.bin", spans, partial, rows))
+        for job in jobs:
+            job.result()
+    partial.rename(folder / "pixels.npy")
 
 
-def _decode(path: Path, spans: list[tuple[int, int]]) -> np.ndarray:
+def _decode(path: Path, spans: list[tuple[int, int]], out: Path, rows: np.ndarray) -> None:
     blob = np.memmap(path, np.uint8, "r")
-    images = np.empty((len(spans), 3, SIDE, SIDE), np.uint8)
-    for place, (offset, length) in enumerate(spans):
+    pixels = np.load(out, mmap_mode="r+")
+    for row, (offset, length) in zip(rows, spans, strict=True):
         image = Image.open(io.BytesIO(blob[offset : offset + length].tobytes())).convert("RGB")
-        images[place] = np.asarray(image).transpose(2, 0, 1)
-    return images
+        pixels[row] = np.asarray(image).transpose(2, 0, 1)
 
 
 if __name__ == "__main__":
