@@ -9,6 +9,17 @@
 #
 #   results.tgz   NAME/grid.json of every grid, also while it runs; `mlcl table` shows them
 #   cells.tgz     every cell's results, without checkpoints
+#
+# First see that every method runs on that machine at all (a minute; needs no images):
+#
+#   PYTHONPATH=$PWD:$SITE OMP_NUM_THREADS=1 python3 benchmarks/coco128/run.py ~/smoke 11 benchmarks/coco128/smoke.toml
+#
+# Then, in the order of importance, what fits into nine minutes and a half:
+#
+#   device.sh 570 14 benchmarks/coco128/{search,final,variants,seeds,paper}.toml
+#
+# MPS=no leaves NVIDIA's multi-process service alone. At home: tar xzf results.tgz -C runs/coco128, then
+# page.py take runs/coco128, page.py.
 set -u
 limit=$1 workers=$2; shift 2
 begin=$SECONDS
