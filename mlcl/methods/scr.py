@@ -61,7 +61,9 @@ class SCR(Replay, name="scr"):
 
     def observe(self, batch: Batch) -> Terms:
         self.raw = batch  # the second view needs the pixels before augmentation
-        return super().observe(batch)
+        terms = super().observe(batch)
+        del self.raw  # images stay nowhere but in the memory
+        return terms
 
     def losses(self, batch: Batch) -> Terms:
         views = [batch, self.augment(self.raw.to(self.device), self.generator)]
