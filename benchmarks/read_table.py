@@ -1,18 +1,26 @@
 """How long a large table of labels takes: random rows are written, read and checked, and dealt to tasks.
 
-python benchmarks/read_table.py [ROWS [CLASSES]]      default: 1000000 80
+    python benchmarks/read_table.py [--rows 1000000] [--classes 80] [--out benchmarks/results/read_table.json]
+
+Table and stream are what a run needs; the rest is what `mlcl data build` does besides, and the reading of
+what it wrote. Each part has a process of its own, so that its memory is its own.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import resource
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from mlcl import split, store
 from mlcl.data.source import source
 from mlcl.stream import StreamConfig, build
 
@@ -31,32 +39,59 @@ def write(path: Path, rows: int, classes: int) -> None:
             )
 
 
-class Clock:
-    """Seconds on the wall and of the processor; on a busy machine they differ."""
+def measured(what: str, path: Path) -> dict[str, float]:
+    """One part, in a process of its own: seconds on the wall and of the processor, and its memory at most."""
+    run = subprocess.run(
+        [sys.executable, __file__, "--part", what, str(path)], capture_output=True, text=True
+    )
+    if run.returncode:
+        sys.exit(run.stderr)
+    figures: dict[str, float] = json.loads(run.stdout)
+    print(f"{what:<22}" + "   ".join(f"{name} {value:.2f}" for name, value in figures.items()))
+    return figures
 
-    def __init__(self) -> None:
-        self.last = time.perf_counter(), time.process_time()
 
-    def stop(self, what: str) -> None:
-        now = time.perf_counter(), time.process_time()
-        wall, processor = now[0] - self.last[0], now[1] - self.last[1]
-        print(f"{what:<7}{wall:6.1f} s, of the processor {processor:6.1f} s")
-        self.last = now
+def part(what: str, path: Path) -> None:
+    kind = source("csv")
+    origin = kind(kind.Config(annotations=str(path), missing="keep"))
+    file = path.with_suffix(".split")
+    began = time.perf_counter(), time.process_time()
+    if what == "table and stream":
+        build(origin.table(), StreamConfig())
+    elif what == "table and split file":
+        split.make_from(origin, StreamConfig()).write(file)
+    else:
+        split.load(file, path.parent, data={"missing": "keep"})
+    wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # with PyTorch, which takes 0.2 GB
+    figures = {"seconds": wall, "seconds_of_the_processor": processor, "gigabytes": memory}
+    print(json.dumps({name: round(value, 2) for name, value in figures.items()}))
 
 
-def main(rows: int = 1_000_000, classes: int = 80) -> None:
+def main(rows: int, classes: int, out: Path | None) -> None:
+    provenance = {**store.provenance(), "command": ["read_table.py"]}
+    result: dict[str, Any] = {"provenance": provenance, "rows": rows, "classes": classes}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "labels.csv"
         write(path, rows, classes)
         print(f"{rows:,} rows x {classes} classes, {path.stat().st_size / 1e6:,.0f} MB")
-        kind = source("csv")
-        clock = Clock()
-        table = kind(kind.Config(annotations=str(path), missing="keep")).table()
-        clock.stop("table")
-        build(table, StreamConfig())
-        clock.stop("stream")
-        print(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:6.2f} GB at most")
+        for what in ("table and stream", "table and split file", "stream of that file"):
+            result[what] = measured(what, path)
+        result["megabytes of the split file"] = round(path.with_suffix(".split").stat().st_size / 1e6)
+    if out is not None:
+        store.write_json(out, result)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--classes", type=int, default=80)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.part:
+        part(arguments.part[0], Path(arguments.part[1]))
+    else:
+        main(arguments.rows, arguments.classes, arguments.out)
