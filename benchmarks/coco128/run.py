@@ -13,6 +13,7 @@ from pathlib import Path
 from mlcl.config import Tree
 from mlcl.experiment import Interrupted
 from mlcl.grid import Cell, run_grids
+from mlcl.grid.book import read_grid
 
 
 def main(root: Path, workers: int, files: list[Path]) -> int:
@@ -31,10 +32,10 @@ def main(root: Path, workers: int, files: list[Path]) -> int:
 
     signal.signal(signal.SIGINT, stop)
     try:
-        run_grids(files, root, workers=workers, tell=tell, stop=lambda: stopping)
+        folders = run_grids(files, root, workers=workers, tell=tell, stop=lambda: stopping)
     except Interrupted:
         return 130
-    return 0
+    return int(any(row["error"] for folder in folders for row in read_grid(folder)["cells"]))
 
 
 if __name__ == "__main__":

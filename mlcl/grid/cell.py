@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from mlcl import store
+from mlcl.acm import distance
 from mlcl.config import Tree, from_tree, write_toml
 from mlcl.data.source import source
 from mlcl.data.table import LabelTable
@@ -57,8 +59,11 @@ def run_cell(
 
 
 def attempt(tree: Tree, folder: Path, interrupted: Callable[[], bool], checkpoints: bool = True) -> Tree:
-    """What became of it: `error` and `stopped`. A bug in one method must not stop the grid."""
-    error, stopped = None, False
+    """What became of it: `error`, `stopped`, and whether this process is fit for another cell.
+
+    A bug in one method must not stop the grid, and a GPU that it broke for this process not the next cell.
+    """
+    error, stopped, fit = None, False, True
     try:
         run_cell(tree, folder, interrupted, checkpoints)
         (folder / "error.txt").unlink(missing_ok=True)
@@ -70,8 +75,10 @@ def attempt(tree: Tree, folder: Path, interrupted: Callable[[], bool], checkpoin
         store.write_text(folder / "error.txt", traceback.format_exc())
         first = str(bug).split("\n", 1)[0]
         error = f"{type(bug).__name__}: {first} (the trace is in error.txt of its folder)"
-    _tidy()
-    return {"error": error, "stopped": stopped}
+        fit = not torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    if fit:
+        _tidy()
+    return {"error": error, "stopped": stopped, "fit": fit}
 
 
 def outcome(folder: Path, method: str) -> Tree | None:
@@ -99,10 +106,6 @@ def outcome(folder: Path, method: str) -> Tree | None:
 
 def acm_distances(estimated: np.ndarray, oracle: np.ndarray) -> dict[str, float]:
     """(C, C) each: root mean square entry off the diagonal, beside what knowing nothing would give."""
-    import torch
-
-    from mlcl.acm import distance
-
     guesses = {
         "estimated": estimated,
         "identity": np.eye(len(oracle)),
@@ -134,8 +137,6 @@ def _stream(data: str, stream: str) -> Stream:
 
 def _tidy() -> None:
     """The next cell of this process finds the memory free."""
-    import torch
-
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

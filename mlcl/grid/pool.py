@@ -43,7 +43,7 @@ class Worker:
         return True
 
     def hear(self) -> bool:
-        """Passes on what became of the job; False if the process is no more."""
+        """Passes on what became of the job; False if the process can do no more."""
         assert self.end is not None
         end, self.end = self.end, None
         try:
@@ -56,7 +56,7 @@ class Worker:
             end(f"its process died ({how}{hint}); run the grid again to go on with it", False)
             return False
         end(outcome["error"], outcome["stopped"])
-        return True
+        return bool(outcome["fit"])
 
     def ask_to_stop(self) -> None:
         try:
@@ -86,7 +86,7 @@ def work_through(
             ready = wait([worker.pipe for worker in busy], timeout=0.2)
             for worker in busy:
                 if worker.pipe in ready and not worker.hear():
-                    worker.pipe.close()
+                    worker.pipe.close()  # it leaves, if it is there
                     workers.remove(worker)
             if not stopping and stop():
                 stopping = True

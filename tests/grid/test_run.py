@@ -101,7 +101,9 @@ def test_a_cell_is_a_run_folder_and_its_outcome_a_few_kilobytes(write: Write, tm
 def test_a_cell_that_is_stopped_goes_on_in_the_middle(write: Write, tmp_path: Path) -> None:
     (cell,) = load_grid(write('methods = ["fine-tuning"]\n')).cells
     batches = iter([False, False, True])
-    assert attempt(cell.tree, tmp_path / "c", lambda: next(batches)) == {"error": None, "stopped": True}
+    assert attempt(cell.tree, tmp_path / "c", lambda: next(batches)) == {
+        "error": None, "stopped": True, "fit": True,
+    }  # fmt: skip
     assert outcome(tmp_path / "c", "fine-tuning") is None
     run_cell(cell.tree, tmp_path / "c")
     run_cell(cell.tree, tmp_path / "straight")
