@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from mlcl.data.gather import counted
 from mlcl.data.table import UNKNOWN, LabelTable
 from mlcl.errors import ConfigError, DataError
 from mlcl.types import Samples, Stream, Task
@@ -63,7 +64,14 @@ def build(table: LabelTable, config: StreamConfig) -> Stream:
         owner, test = np.where(test, NOWHERE, owner), placed.held
     if table.owner is not None and config.split == "source" and config.scenario == "cl":
         _refuse_own_marks_only(table)
-    return assemble(placed.table, placed.widths, owner, test, config)
+    return assemble(placed.table, placed.widths, owner, test, config, _without_a_class(placed))
+
+
+def _without_a_class(placed: Placement) -> tuple[str, ...]:
+    """Images that no task can use are not passed over in silence."""
+    labels = placed.table.labels[placed.owner == NOWHERE]
+    count = int((~(labels == 1).any(axis=1)).sum())
+    return (f"{counted(count, 'image')} without any class of the stream left out",) if count else ()
 
 
 def place(table: LabelTable, config: StreamConfig) -> Placement:
@@ -132,7 +140,12 @@ def _refuse_own_marks_only(table: LabelTable) -> None:
 
 
 def assemble(
-    table: LabelTable, widths: Sequence[int], owner: np.ndarray, test: np.ndarray, config: StreamConfig
+    table: LabelTable,
+    widths: Sequence[int],
+    owner: np.ndarray,
+    test: np.ndarray,
+    config: StreamConfig,
+    notes: Sequence[str] = (),
 ) -> Stream:
     """A stream from a decided split: `owner` is each image's task, or NOWHERE."""
     tasks = []
@@ -154,7 +167,8 @@ def assemble(
         tasks.append(Task(index, start, stop, names, train_set, test_set))
         start = stop
     train_rows = np.flatnonzero(~test & (owner != NOWHERE))
-    return Stream(table.class_names, tasks, table.name, full=_samples(table, train_rows, 0, start))
+    full = _samples(table, train_rows, 0, start)
+    return Stream(table.class_names, tasks, table.name, full, (*table.notes, *notes))
 
 
 def class_order(table: LabelTable, config: StreamConfig) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ class Batch:
     x: Tensor  # (B, 3, H, W) uint8
     y: Tensor  # (B, S) float, 0 or 1
     known: Tensor  # (B, S) bool
+    of: int = 0  # images of the batch that this is one process's share of; 0: it is whole
 
     def __len__(self) -> int:
         return len(self.x)
@@ -35,11 +36,13 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         """On the device; from pinned memory a GPU fetches it while the host goes on."""
         ahead = torch.device(device).type == "cuda"
-        return Batch(*(t.to(device, non_blocking=ahead) for t in (self.x, self.y, self.known)))
+        x, y, known = (t.to(device, non_blocking=ahead) for t in (self.x, self.y, self.known))
+        return Batch(x, y, known, self.of)
 
     def pinned(self) -> Batch:
         """In memory that a GPU reads by itself."""
-        return Batch(*(t if t.is_cuda else t.pin_memory() for t in (self.x, self.y, self.known)))
+        x, y, known = (t if t.is_cuda else t.pin_memory() for t in (self.x, self.y, self.known))
+        return Batch(x, y, known, self.of)
 
 
 class Images(ABC):
@@ -116,6 +119,7 @@ class Stream(Sequence[Task]):
         tasks: Sequence[Task],
         name: str = "stream",
         full: Samples | None = None,  # all training images with all labels, for the upper bound alone
+        notes: Sequence[str] = (),  # what was repaired, decided or left out on the way here, a sentence each
     ):
         assert tasks
         assert tasks[-1].stop == len(class_names)
@@ -123,6 +127,7 @@ class Stream(Sequence[Task]):
         self.tasks = tuple(tasks)
         self.name = name
         self.full = full
+        self.notes = tuple(notes)
 
     def joint(self, full: bool = False) -> Stream:
         """Everything at once, as one task: each image keeps what its own task knew, or gets all labels."""
@@ -132,7 +137,7 @@ class Stream(Sequence[Task]):
         else:
             train = _concatenate([task.train for task in self.tasks], len(self.class_names))
         task = Task(0, 0, len(self.class_names), self.class_names, train, self.tasks[-1].test)
-        return Stream(self.class_names, [task], self.name, self.full)
+        return Stream(self.class_names, [task], self.name, self.full, self.notes)
 
     def __len__(self) -> int:
         return len(self.tasks)

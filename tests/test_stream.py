@@ -589,3 +589,11 @@ def test_samples_must_fit_together() -> None:
         Samples(Numbered(2), np.arange(2), np.zeros((2, 3), np.uint8), np.zeros((2, 2), bool))
     with pytest.raises(AssertionError):
         Samples(Numbered(2), np.arange(1), np.zeros((2, 3), np.uint8), np.zeros((2, 3), bool))
+
+
+def test_what_was_left_out_is_noted() -> None:
+    source = table([[1, 0], [0, 1], [0, 0], [1, 0], [0, 1], [0, -1]], [0, 0, 0, 1, 1, 1], notes=("odd",))
+    stream = build(source, config(way=1))
+    assert stream.notes == ("odd", "2 images without any class of the stream left out")
+    assert stream.joint(full=True).notes == stream.notes
+    assert build(split_table(), config()).notes == ()

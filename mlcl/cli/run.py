@@ -74,6 +74,7 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
     from rich.console import Console
 
     from mlcl.cli.bar import counting
+    from mlcl.cli.images import tell_images
     from mlcl.cli.stop import Stop
     from mlcl.experiment import Experiment, Interrupted, set_threads
     from mlcl.progress import Display
@@ -94,6 +95,8 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    for note in stream.notes:
+        console.print(f"note: {note}", highlight=False, markup=False, soft_wrap=True)
     console.print(f"run folder: {folder}", highlight=False, markup=False, soft_wrap=True)
     go_on = f"Go on by: mlcl run --resume {folder}"
     stop = Stop(console)
@@ -112,6 +115,7 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
             console.print(f"stopped; {saved}. {go_on}", highlight=False, markup=False, soft_wrap=True)
             raise typer.Exit(128 + stop.number) from None
     print_summary(folder, console)
+    tell_images(stream, folder, console)
 
 
 def _describe(recipe: Recipe, stream: Stream, folder: Path, fresh: bool) -> None:
