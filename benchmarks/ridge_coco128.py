@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -173,9 +173,8 @@ class Bench:
         config = from_tree(kind.Config, {"backbone": {"name": "tiny"}, **settings})
         learner = kind(config, seed=seed, device=self.device)
         stream = self.streams["il" if scenario == "joint" else scenario, part]
-        loop = LoopConfig(
-            batch_size=4096, test_batch_size=4096, checkpoint_every=0, evaluate="every" if every else "last"
-        )
+        tests: Literal["every", "last"] = "every" if every else "last"
+        loop = LoopConfig(batch_size=4096, test_batch_size=4096, checkpoint_every=0, evaluate=tests)
         summary = Experiment(stream, learner, config=loop, seed=seed).run()["summary"]
         values = {
             f"{metric} {which}": round(100 * summary[metric][key], 2)
