@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import json
-import os
 import re
 import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 import typer
 from PIL import Image
-from typer.testing import CliRunner
 
-from mlcl import learners, load_recipe, store
+from mlcl import load_recipe
 from mlcl.cli import app
 from mlcl.recipe import resolve
 
@@ -27,8 +24,6 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 OWN_TESTS = ("CONTRIBUTING.md", "README.md")  # their Python is followed elsewhere
 UsageError = typer.BadParameter.__base__  # typer carries its own click
-TINY = ("data.train=48", "data.test=24", "data.size=32", "stream.way=12", "learner.backbone.name=tiny",
-        "learner.backbone.size=32")  # fmt: skip
 
 
 def text(page: Path) -> str:
@@ -116,16 +111,6 @@ def test_every_block_is_used() -> None:
 
 
 # code
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run's folder, by its usual name."""
-    small = [word for setting in (*TINY, "loop.log_every=1") for word in ("--set", setting)]
-    folder = tmp_path_factory.mktemp("made") / "runs" / "scenes-001"
-    result = CliRunner().invoke(app, ["run", "--method", "agcn++", *small, "--out", str(folder)])
-    assert result.exit_code == 0, result.output
-    return folder
 
 
 @pytest.fixture
@@ -228,108 +213,6 @@ def test_a_wrong_command_is_found() -> None:
             parsed(wrong)
 
 
-# single pages
-
-
-def test_every_method_has_its_section() -> None:
-    sections = re.findall(r"^## (.+)$", text(ROOT / "docs" / "methods.md"), re.MULTILINE)
-    assert sorted(sections) == sorted(
-        name for name, kind in learners().items() if kind.__module__.startswith("mlcl.")
-    )
-
-
-DECISIONS = re.findall(r"^\| <a id=\"d\d+\"></a>(D\d+) \| [^|]+ \| `(\w+)` = ([^|]+) \|", text(ROOT / "docs" / "decisions.md"), re.MULTILINE)  # fmt: skip  # noqa: E501
-
-
-@pytest.mark.parametrize(("number", "key", "values"), DECISIONS, ids=[d[0] for d in DECISIONS])
-def test_decisions(number: str, key: str, values: str) -> None:
-    kind = learners()["er" if key == "capacity" else "agcn++"].Config
-    listed = [tomllib.loads(f"v = {v}")["v"] for v in re.findall(r"`([^`]+)`", values)]
-    assert listed[0] == getattr(kind(), key)
-    hint = get_type_hints(kind)[key]
-    possible = {True, False} if hint is bool else set(get_args(hint)) or set(listed)
-    assert set(listed) == possible
-
-
-def test_all_decisions_are_told() -> None:
-    found = re.findall(r"<a id=\"d(\d+)\"></a>D(\d+)", text(ROOT / "docs" / "decisions.md"))
-    assert found == [(str(n), str(n)) for n in range(1, 20)]
-    assert len(DECISIONS) == 9
-
-
-def test_dependencies_are_told() -> None:
-    project = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]
-    page = text(ROOT / "docs" / "dependencies.md")
-    for requirement in project["dependencies"]:
-        assert f"| `{package(requirement)}` |" in page
-    for extra, requirements in project["optional-dependencies"].items():
-        row = next((line for line in page.splitlines() if re.match(rf"\|[^|]*`{extra}`", line)), "")
-        for requirement in requirements:
-            assert f"`{package(requirement)}`" in row, extra
-    offered = set(re.findall(r"mlcl\[(\w+)\]", "".join(map(text, PAGES))))
-    assert offered <= set(project["optional-dependencies"])
-
-
-def package(requirement: str) -> str:
-    return re.split(r"[<>=\[]", requirement)[0]
-
-
-def test_a_run_folder_is_as_described(made: Path) -> None:
-    """Every file of a real run has its section, and every key of its JSON files is shown."""
-    page = text(ROOT / "docs" / "run-folder.md")
-    described = set(re.findall(r"`([\w.-]+)`", "".join(re.findall(r"^## .+$", page, re.MULTILINE))))
-    files = [path for path in made.rglob("*") if path.is_file()]
-    assert {re.sub(r"task-\d+", "task-NN", path.name) for path in files} == described
-    for name in ("run.json", "stream.json", "agcn++/results.json"):
-        section = page.split(f"## `{Path(name).name}`\n", 1)[1].split("\n## ", 1)[0]
-        (shown,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
-        agree(json.loads(shown), store.read_json(made / name), name)
-    shown = page.split("## `log.jsonl`\n", 1)[1].split("```\n")[1].splitlines()
-    entries = store.read_log(made / "agcn++" / "log.jsonl")
-    assert {key for line in shown for key in json.loads(line)} == {key for entry in entries for key in entry}
-
-
-def agree(shown: Any, real: Any, where: str) -> None:
-    """Same keys, level by level; a key `...` says that there are more."""
-    if isinstance(shown, dict):
-        assert set(shown) - {"..."} <= set(real), where
-        for key in set(real) & set(shown) if "..." in shown or where.endswith(".ap") else real:
-            assert key in shown, f"{where}.{key}"
-            agree(shown[key], real[key], f"{where}.{key}")
-    elif isinstance(shown, list) and shown:
-        agree(shown[0], real[0], where)
-
-
-def test_the_layout_in_contributing_is_the_tree() -> None:
-    page = text(ROOT / "CONTRIBUTING.md")
-    (listing,) = re.findall(r"^mlcl/\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    inside, outside = [], []
-    for line in listing.splitlines():
-        names = re.split(r"\s{3,}", re.sub(r"^[├└│─ ]+", "", line))[0].split()
-        if line.startswith(("├── ", "└── ")):
-            inside += names
-        elif not line.startswith("│"):
-            outside += names
-    there = [p.name + "/" * p.is_dir() for p in (ROOT / "mlcl").iterdir() if p.name[0] not in "._"]
-    assert sorted(inside) == sorted(set(there) - {"py.typed", "version.py"})
-    assert all((ROOT / name).is_dir() for name in outside)
-
-
-# what CI does
-
-
-def test_ci_does_what_the_pages_promise() -> None:
-    script = ROOT / ".ci" / "run"
-    assert os.access(script, os.X_OK)
-    steps = re.findall(r"^step (.+)$", text(script), re.MULTILINE)
-    promised = re.findall(r"^(ruff check|ruff format|mypy|lint-imports)\b", text(ROOT / "CONTRIBUTING.md"), re.MULTILINE)  # fmt: skip  # noqa: E501
-    for gate in promised:
-        assert any(step.startswith(gate) for step in steps), gate
-    assert "pytest" in steps
-    assert any("pip install" in step and "[dev" in step for step in steps)
-
-
-def test_the_changelog_begins_with_what_is_unreleased() -> None:
-    headings = re.findall(r"^## (.+)$", text(ROOT / "CHANGELOG.md"), re.MULTILINE)
-    assert headings[0] == "Unreleased"
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])
+def test_extras_exist() -> None:
+    extras = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    assert set(re.findall(r"mlcl\[(\w+)\]", "".join(map(text, PAGES)))) <= set(extras)
