@@ -92,7 +92,8 @@ def test_the_layout_in_contributing_is_the_tree() -> None:
     (listing,) = re.findall(r"^mlcl/\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     inside, outside = [], []
     for line in listing.splitlines():
-        names = re.findall(r"(?:^|(?<=\s))(\w+\.py|\w+/)(?=\s)", re.sub(r"^[├└│─ ]+", "", line))
+        named = re.match(r"(\w+(\.py|/)\s+)+", re.sub(r"^[├└│─ ]+", "", line))
+        names = named[0].split() if named else []
         if line.startswith(("├── ", "└── ")):
             inside += names
         elif not line.startswith("│"):
