@@ -26,7 +26,10 @@ class StreamConfig:
     split: Literal["source", "deal"] = "source"  # the source's own tasks, if it has them; or dealt anew
     scenario: Literal["il", "cl"] = "il"  # marked: the task's own classes, or all seen ones
     way: int = 4  # classes a task
-    widths: tuple[int, ...] = ()  # classes of each task; overrules `way`
+    first: int = (
+        0  # classes of the first task, if it is to have more, as in B40-C10; 0 = as many as the others
+    )
+    widths: tuple[int, ...] = ()  # classes of each task; overrules `way` and `first`
     top: int = 0  # only the most frequent classes; 0 = all
     order: Literal["given", "frequency", "random"] = "given"  # of the classes; frequency: commonest first
     partial: float = 1.0  # share of the marked entries that are really known
@@ -40,8 +43,8 @@ class StreamConfig:
                 raise ConfigError(f"stream.{name}: {getattr(self, name)} is not within {low} and {high}")
         if self.way < 1 or any(width < 1 for width in self.widths):
             raise ConfigError("stream: a task needs at least one class (way, widths)")
-        if self.top < 0 or self.limit < 0:
-            raise ConfigError("stream: top and limit cannot be negative (0 = all)")
+        if self.top < 0 or self.limit < 0 or self.first < 0:
+            raise ConfigError("stream: top, limit and first cannot be negative (0 = all, all, `way`)")
         if self.seed < 0:
             raise ConfigError(f"stream.seed: {self.seed} is negative")
 
@@ -119,7 +122,7 @@ def _limited(table: LabelTable, train: np.ndarray, config: StreamConfig) -> np.n
 
 def _refuse_resplitting(table: LabelTable, config: StreamConfig) -> None:
     asked = StreamConfig()
-    for name in ("way", "widths", "top", "order"):
+    for name in ("way", "first", "widths", "top", "order"):
         if getattr(config, name) != getattr(asked, name):
             raise ConfigError(
                 f"stream.{name}: {table.name} comes with its own tasks; "
@@ -189,6 +192,8 @@ def task_widths(classes: int, config: StreamConfig) -> tuple[int, ...]:
     """
     >>> task_widths(10, StreamConfig(way=4))
     (4, 4, 2)
+    >>> task_widths(10, StreamConfig(way=2, first=5))
+    (5, 2, 2, 1)
     >>> task_widths(10, StreamConfig(widths=(7, 2, 1)))
     (7, 2, 1)
     """
@@ -196,8 +201,10 @@ def task_widths(classes: int, config: StreamConfig) -> tuple[int, ...]:
         if sum(config.widths) != classes:
             raise ConfigError(f"stream.widths: they add up to {sum(config.widths)}, not to {classes} classes")
         return config.widths
-    full, rest = divmod(classes, config.way)
-    return (config.way,) * full + ((rest,) if rest else ())
+    if config.first >= classes:
+        return (classes,)
+    full, rest = divmod(classes - config.first, config.way)
+    return ((config.first,) if config.first else ()) + (config.way,) * full + ((rest,) if rest else ())
 
 
 def deal(positive: np.ndarray, widths: Sequence[int], ticket: np.ndarray) -> np.ndarray:

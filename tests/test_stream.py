@@ -306,6 +306,10 @@ def test_uneven_widths() -> None:
     assert [(task.start, task.stop) for task in stream] == [(0, 3), (3, 4), (4, 6)]
     assert task_widths(6, config(way=4)) == (4, 2)
     assert task_widths(3, config(way=4)) == (3,)
+    assert task_widths(100, config(way=10, first=40)) == (40, 10, 10, 10, 10, 10, 10)  # B40-C10
+    assert task_widths(5, config(way=2, first=5)) == task_widths(5, config(way=2, first=6)) == (5,)
+    assert task_widths(6, config(way=2, first=1)) == (1, 2, 2, 1)
+    assert [t.stop - t.start for t in build(random_table(), config(way=2, first=4))] == [4, 2]
 
 
 def test_checkpoints_can_keep_the_widths() -> None:
@@ -483,7 +487,9 @@ def test_own_split_can_be_dealt_anew() -> None:
     assert set().union(*training(stream)) == {0, 1, 2, 3}  # what the source places nowhere stays there
 
 
-@pytest.mark.parametrize("given", [{"way": 1}, {"widths": (1, 1)}, {"top": 1}, {"order": "random"}])
+@pytest.mark.parametrize(
+    "given", [{"way": 1}, {"first": 1}, {"widths": (1, 1)}, {"top": 1}, {"order": "random"}]
+)
 def test_own_split_is_not_split_otherwise(given: dict[str, Any]) -> None:
     message = rf'stream\.{next(iter(given))}: toys comes with its own tasks.*"deal"'
     with pytest.raises(ConfigError, match=message):
@@ -554,6 +560,7 @@ def test_a_placement_has_what_both_streams_need(more: dict[str, Any]) -> None:
         ({"widths": (2, 0)}, "at least one class"),
         ({"top": -1}, "cannot be negative"),
         ({"limit": -1}, "cannot be negative"),
+        ({"first": -1}, "cannot be negative"),
         ({"seed": -1}, r"stream\.seed: -1 is negative"),
     ],
 )
