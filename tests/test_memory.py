@@ -222,6 +222,40 @@ def test_sample_out_takes_what_leaves_the_least_gap() -> None:
     assert abs(share[0] + share[1] - zero) < 0.04
 
 
+def chances(held: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """How likely each place is to be given up, from the description, by loops."""
+    images, classes = held.shape
+    kept = held.sum(0)
+    delta = kept - p * kept.sum()
+    present = [k for k in range(classes) if kept[k]]
+    total = sum(math.exp(delta[k]) for k in present)
+    result = np.zeros(images)
+    for k in present:
+        short = [i for i in range(classes) if delta[i] <= 0]
+        showing = [z for z in range(images) if held[z, k]]
+        spared = {z: sum(1 - held[z, i] for i in short) for z in showing}
+        gap = {}
+        for z in showing:
+            if spared[z] == max(spared.values()):
+                left = kept - held[z]
+                gap[z] = sum(abs(left[i] - p[i] * left.sum()) for i in range(classes))
+        best = [z for z, value in gap.items() if value <= min(gap.values()) + 1e-9]
+        for z in best:
+            result[z] += math.exp(delta[k]) / total / len(best)
+    return result
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sample_out_of_any_memory(seed: int) -> None:
+    """Uneven quotas and images of several classes; what is drawn is what the formulas say, by loops."""
+    rng = np.random.default_rng(seed)
+    held = (rng.random((9, 4)) < 0.45).astype(int)
+    counts = rng.integers(1, 60, 4)
+    share = evicted(partitioned(9, 1.0, held, counts), 1000)
+    expected = chances(held, counts / counts.sum())
+    assert sum(abs(share.get(place, 0) - expected[place]) for place in range(9)) / 2 < 0.07
+
+
 def test_only_known_positives_count() -> None:
     memory = PartitioningReservoir(2, 0.0)
     memory.add(stream([[1, 1]], [[True, False]]), chance())
