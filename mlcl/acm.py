@@ -36,7 +36,7 @@ class ACM:
         halve: bool = False,
         device: torch.device | str = "cpu",
     ):
-        self.epsilon = epsilon  # beside every count that divides, so that nothing is ever divided by zero
+        self.epsilon = epsilon  # the least count that divides, so that nothing is ever divided by zero
         self.inter_task = inter_task  # False: no block between classes of two tasks (the ablation)
         self.old_old = old_old
         self.halve = halve  # the released code's factor 1/2 on Q
@@ -86,7 +86,7 @@ class ACM:
         self.old, self.co, self.seen = (state[key].clone().to(device) for key in ("old", "co", "seen"))
 
     def _share(self, rows: slice, columns: slice) -> Tensor:
-        share: Tensor = self.co[rows, columns] / (self.seen[rows, columns] + self.epsilon)
+        share: Tensor = self.co[rows, columns] / self.seen[rows, columns].clamp_min(self.epsilon)
         return share.clamp_(0, 1)
 
     def _forget_counts(self) -> None:

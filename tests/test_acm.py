@@ -331,6 +331,14 @@ def test_threshold_includes_its_limit() -> None:
         assert bool(p[0, 1] > 0) is there
 
 
+def test_shares_are_exact_at_the_limit() -> None:
+    """Two of five are .4, in float32 too: the small count that guards a division takes nothing off."""
+    acm = ACM()
+    a = learn(acm, 2, f64([[1, 1], [1, 1], [0, 1], [0, 1], [0, 1]]))
+    assert a[0, 1] == 0.4
+    assert propagation(a.float(), "threshold", [2])[0, 1] > 0
+
+
 def test_official() -> None:
     """Block by block: .4, self weight 1 and symmetric inside a task; .3 and shared by row across tasks."""
     b1 = symmetric([[1, 0.25], [0.25, 1]])
