@@ -604,3 +604,10 @@ def test_what_was_left_out_is_noted() -> None:
     assert stream.notes == ("odd", "2 images without any class of the stream left out")
     assert stream.joint(full=True).notes == stream.notes
     assert build(split_table(), config()).notes == ()
+
+
+def test_an_image_more_moves_few_others() -> None:
+    source = random_table()
+    fewer = table(source.labels[:-10], source.test[:-10])
+    before, after = (place(t, config(way=2)).owner for t in (fewer, source))
+    assert (before != after[:-10]).sum() < 20
