@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from mlcl import ranks
 from mlcl.data.features import featurise
 from mlcl.data.fill import Progress, ignore
 from mlcl.data.table import LabelTable
@@ -30,6 +31,8 @@ from mlcl.types import Batch, Task
 class Ridge(Learner, name="ridge"):
     """Ridge regression on a frozen backbone: closed form, no replay, no gradient, no forgetting."""
 
+    shareable = True
+
     @dataclass(frozen=True, kw_only=True)
     class Config:
         backbone: Backbone.Config = field(default_factory=Backbone.Config)  # of which only features are used
@@ -38,9 +41,9 @@ class Ridge(Learner, name="ridge"):
         mirror: bool = False  # features are the average of the image's and its mirror's: twice the time
         random: int = 0  # so many random ReLU features beside the others
         precision: Literal["float32", "bfloat16"] = "float32"  # of the backbone
-        # A penalty counts as so many images that speak for weight zero. Of several, generalised
-        # cross-validation takes one, from the sums.
-        penalties: tuple[float, ...] = (3000.0, 10000.0, 30000.0)
+        # A penalty counts as so many images that speak for weight zero. Generalised cross-validation takes
+        # one of them, from the sums: from the middle it goes where the error falls.
+        penalties: tuple[float, ...] = (100.0, 300.0, 1000.0, 3000.0, 1e4, 3e4, 1e5, 3e5)
         classwise: bool = False  # a penalty for each class
         # What unknown old columns are taken for: no; the model's own score; yes above the threshold.
         unknown: Literal["zero", "soft", "hard"] = "soft"
@@ -108,9 +111,10 @@ class Ridge(Learner, name="ridge"):
 
     def observe(self, batch: Batch) -> Terms:
         batch = batch.to(self.device)
-        some = batch.known.any(dim=1)  # of a broken image nothing is known: it is no example of anything
-        f = self.features(batch.x)[some]
-        y, known = batch.y[some].where(batch.known[some], 0.0), batch.known[some]
+        # features are all that several processes have to exchange: the rest is little, and the same in each
+        f, y, known = ranks.gathered(batch.of, self.features(batch.x), batch.y, batch.known)
+        some = known.any(dim=1)  # of a broken image nothing is known: it is no example of anything
+        f, y, known = f[some], y[some].where(known[some], 0.0), known[some]
         if self.sums is None:
             self.sums = NormalEquations(f.shape[1] + self.config.random, self.seen, self.device)
             self._begin()

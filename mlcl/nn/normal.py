@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -103,45 +104,67 @@ class Fit:
         return (self.slope * scores + self.offset).sigmoid()
 
 
+class _Attempt(NamedTuple):
+    """One penalty; (S,) each, but weights (D + 1, S)."""
+
+    error: Tensor  # generalised cross-validation's sum of squares
+    weights: Tensor
+    energy: Tensor  # the sum of s s, of scores s
+    leverage: Tensor
+    penalty: Tensor
+
+
 def solve(sums: NormalEquations, penalties: Sequence[float], classwise: bool = False) -> Fit:
     """Ridge regression. A penalty speaks for weight zero as loudly as so many images speak for theirs.
 
     It weighs each feature by its variance, so that no feature counts more for being measured in other units.
-    Of several the one with the least generalised cross-validation error is taken, for all classes together
-    or for each. Everything is worked out from the sums; no image is needed.
+    Of several the one with the least generalised cross-validation error is taken: for each class the best of
+    all, or for all classes together the one to which the error falls from the middle of them. Everything is
+    worked out from the sums; no image is needed.
     """
-    images = sums.images.clamp_min(1)
-    diagonal = sums.gram.diagonal()
-    square = diagonal / images
+    assert penalties, "name one"
+    ladder = sorted(penalties)
+    if classwise:
+        each = [_attempt(sums, penalty) for penalty in ladder]
+        best = each[0]
+        for new in each[1:]:
+            better = new.error < best.error
+            best = _Attempt(*(n.where(better, b) for n, b in zip(new, best, strict=True)))
+    else:
+        place = len(ladder) // 2
+        best = _attempt(sums, ladder[place])
+        for direction in (-1, 1):
+            moved = False
+            while 0 <= place + direction < len(ladder):
+                new = _attempt(sums, ladder[place + direction])
+                if new.error.sum() >= best.error.sum():
+                    break
+                best, place, moved = new, place + direction, True
+            if moved:
+                break
+    slope, offset, prior = _calibrate(sums, best.weights, best.energy, best.leverage)
+    return Fit(best.weights, slope, offset, prior, best.penalty, best.leverage)
+
+
+def _attempt(sums: NormalEquations, penalty: float) -> _Attempt:
+    images, columns = sums.images.clamp_min(1), sums.columns
+    square = sums.gram.diagonal() / images
     # a constant feature is left what rounding leaves of its variance
-    scale = (square - (sums.gram[-1] / images).square()).maximum(1e-12 * square).clamp_min(1e-12)
-    scale[-1] = 1e-9  # the bias is free
-    # trace of (G + R)^-1 G by Hutchinson's estimate, exact products being as dear as another factorisation
+    variance = (square - (sums.gram[-1] / images).square()).maximum(1e-12 * square).clamp_min(1e-12)
+    variance[-1] = 1e-9  # the bias is free
+    shrink = penalty * variance
+    # trace of (G + R)^-1 G by Hutchinson's estimate: exactly it would be as dear as the solution
     chance = torch.Generator().manual_seed(0)
-    probes = torch.randint(0, 2, (len(scale), PROBES), generator=chance).to(scale) * 2 - 1
-    columns = sums.cross.shape[1]
-    best: tuple[Tensor, ...] | None = None
-    for penalty in penalties:
-        shrink = penalty * scale
-        solved = torch.cholesky_solve(torch.cat([sums.cross, probes], dim=1), _factor(sums.gram, shrink))
-        weights = solved[:, :columns]
-        freedom = len(scale) - (shrink[:, None] * probes * solved[:, columns:]).sum() / PROBES
-        leverage = (freedom / images).clamp(0, 0.99)
-        shrunk = (shrink[:, None] * weights.square()).sum(dim=0)
-        fitted = (weights * sums.cross).sum(dim=0)  # sum of y s; sum of s s is that less what was shrunk
-        error = (sums.square - fitted - shrunk) / (1 - leverage).square()
-        if not classwise:
-            error = error.sum().expand(columns)
-        used = torch.full_like(error, penalty)
-        new: tuple[Tensor, ...] = (error, weights, fitted - shrunk, leverage.expand(columns), used)
-        if best is not None:
-            better = error < best[0]
-            new = tuple(a.where(better, b) for a, b in zip(new, best, strict=True))
-        best = new
-    assert best is not None, "name a penalty"
-    _, weights, energy, leverage, used = best
-    slope, offset, prior = _calibrate(sums, weights, energy, leverage)
-    return Fit(weights, slope, offset, prior, used, leverage)
+    probes = torch.randint(0, 2, (len(shrink), PROBES), generator=chance).to(shrink) * 2 - 1
+    solved = torch.cholesky_solve(torch.cat([sums.cross, probes], dim=1), _factor(sums.gram, shrink))
+    weights = solved[:, :columns]
+    freedom = len(shrink) - (shrink[:, None] * probes * solved[:, columns:]).sum() / PROBES
+    leverage = (freedom / images).clamp(0, 0.99)
+    fitted = (weights * sums.cross).sum(dim=0)  # the sum of y s
+    shrunk = (shrink[:, None] * weights.square()).sum(dim=0)  # by so much the sum of s s is less
+    error = (sums.square - fitted - shrunk) / (1 - leverage).square()
+    used = torch.full_like(error, penalty)
+    return _Attempt(error, weights, fitted - shrunk, leverage.expand(columns), used)
 
 
 def _factor(gram: Tensor, shrink: Tensor) -> Tensor:
