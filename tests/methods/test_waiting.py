@@ -97,6 +97,7 @@ def test_no_step_waits(method: str, options: dict[str, Any]) -> None:
             learner.end_task(Task(0, 0, 3, tuple("abc"), samples, samples), [batch])
     assert batch is not None
     learner.net.train()
+    learner.raw = batch  # type: ignore[attr-defined]  (SCR makes its second view of it)
     with Reads() as reads:
         torch.stack(list(learner.losses(batch).values())).sum().backward()  # type: ignore[no-untyped-call]
         learner.after_backward(batch)
