@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from mlcl import metrics, store
+from mlcl import metrics, ranks, store
 from mlcl.config import Tree
 from mlcl.engine import Kept, Later
 from mlcl.errors import ConfigError, RunError
@@ -84,6 +84,10 @@ class Experiment:
         watcher: Watcher | None = None,
         interrupted: Callable[[], bool] = lambda: False,
     ):
+        if ranks.size() > 1 and not learner.shareable:
+            raise ConfigError(
+                f"{learner.name}: keeps what several processes cannot share; run it in one (without torchrun)"
+            )
         self.stream = stream  # what is tested on; the learner may get another view to learn from
         self.view = learner.view(stream)
         self.learner = learner
@@ -122,12 +126,14 @@ class Experiment:
         tests = [t for t in self.stream if t.stop <= task.stop]
         rows = np.unique(np.concatenate([t.test.rows for t in tests]))
         images = self._near(tests[-1].test.images)
-        probabilities = np.empty((len(rows), self.learner.seen), np.float32)
+        probabilities = np.zeros((len(rows), self.learner.seen), np.float32)
         size = self.config.test_batch_size
         places = [np.arange(a, min(a + size, len(rows))) for a in range(0, len(rows), size)]
+        places = places[ranks.rank() :: ranks.size()]
         for place, x in zip(places, _ahead(lambda p: images.load(rows[p]), places), strict=True):
             probabilities[place] = self.learner.predict(x).cpu().numpy()
             self.watcher.testing(len(place), len(rows))
+        probabilities, broken = ranks.total(probabilities), ranks.union(images.broken)
         if not np.isfinite(probabilities).all():
             raise RunError(
                 f"{self.learner.name}: probabilities are not finite after task {task.index + 1}; learning "
@@ -137,7 +143,7 @@ class Experiment:
         for t in tests:
             mine = probabilities[np.searchsorted(rows, t.test.rows), : t.stop]
             names = self.stream.class_names[: t.stop]
-            shown = ~np.isin(t.test.rows, list(images.broken))
+            shown = ~np.isin(t.test.rows, list(broken))
             scores = metrics.Scores.of(mine, t.test.y, names, t.test.known & shown[:, None])
             scored.append({"test": t.index + 1, "images": len(t.test), **scores.to_json()})
         return {"after_task": task.index + 1, "tests": scored, "findings": dict(self.learner.findings())}
@@ -175,6 +181,8 @@ class Experiment:
         if self.folder is None:
             return
         self._write_entry()
+        if ranks.rank():
+            return
         state = {
             "learner": self.learner.state(),
             "task": self.progress.task,
@@ -199,6 +207,8 @@ class Experiment:
         saved = [path] if path.exists() else sorted(self.folder.glob("task-*.pt"))  # the user deleted it
         if saved:
             self._take_up(saved[-1])
+        if ranks.rank():
+            return bool(saved)
         if self.evaluations:  # the kill may have come between the two files
             store.write_json(self.folder / "results.json", self.results())
         here = (self.progress.task + 1, self.progress.step)
@@ -225,15 +235,18 @@ class Experiment:
         terms = self.learner.observe(batch)
         self.progress.step += 1
         step, c = self.progress.step, self.config
-        self.watcher.batch(terms, len(batch))
-        self._since = self._since[0], self._since[1] + len(batch)
-        if self.folder is not None and step % c.log_every == 0:
+        images = batch.of or len(batch)
+        self.watcher.batch(terms, images)
+        self._since = self._since[0], self._since[1] + images
+        if self.folder is not None and step % c.log_every == 0 and not ranks.rank():
             self._write_entry()  # the one before: reading this one now would wait for the GPU
             now, (began, images) = time.perf_counter(), self._since
             speed = {"images_per_second": round(images / (now - began), 1)}
             self._entry = {"task": self.progress.task + 1, "step": step, **speed}, Later(terms)
             self._since = now, 0
-        stop = self.interrupted()
+        # several processes must stop after the same batch, and asking costs a message
+        asked = ranks.size() == 1 or step % c.log_every == 0
+        stop = asked and ranks.any_of(self.interrupted())
         due = c.checkpoint_every and step % c.checkpoint_every == 0
         if stop or (due and time.perf_counter() - self._saved >= c.checkpoint_seconds):
             self.save()
@@ -264,19 +277,31 @@ class Experiment:
             epoch, place = divmod(self.progress.step, per_epoch)
             chance = np.random.default_rng([self.seed, task.index, epoch])
             order = chance.permutation(len(task.train))
-            yield from self._batches(task, order[place * self.config.batch_size :])
+            yield from self._batches(task, order[place * self.config.batch_size :], shared=True)
 
-    def _batches(self, task: Task, order: np.ndarray) -> Iterator[Batch]:
+    def _batches(self, task: Task, order: np.ndarray, shared: bool = False) -> Iterator[Batch]:
         samples, size = task.train, self.config.batch_size
         if self.config.epochs > 1:  # what is read once need not stay
             samples = replace(samples, images=self._near(samples.images))
-        return batches(samples, order, size, pinned=self.learner.device.type == "cuda")
+        return batches(samples, order, size, pinned=self.learner.device.type == "cuda", shared=shared)
 
 
-def batches(samples: Samples, order: np.ndarray, size: int, *, pinned: bool = False) -> Iterator[Batch]:
-    """The samples in this order; a thread decodes one batch ahead, `pinned` where a GPU reads by itself."""
-    places = [order[a : a + size] for a in range(0, len(order), size)]
-    return _ahead(lambda place: samples.batch(place).pinned() if pinned else samples.batch(place), places)
+def batches(
+    samples: Samples, order: np.ndarray, size: int, *, pinned: bool = False, shared: bool = False
+) -> Iterator[Batch]:
+    """The samples in this order; a thread decodes one batch ahead, `pinned` where a GPU reads by itself.
+
+    `shared`: of each batch this process's part (mlcl.ranks).
+    """
+
+    def load(place: np.ndarray) -> Batch:
+        own = ranks.share(place) if shared else place
+        batch = samples.batch(own)
+        if len(own) < len(place):
+            batch = replace(batch, of=len(place))
+        return batch.pinned() if pinned else batch
+
+    return _ahead(load, [order[a : a + size] for a in range(0, len(order), size)])
 
 
 def _ahead(load: Callable[[np.ndarray], Any], places: list[np.ndarray]) -> Iterator[Any]:

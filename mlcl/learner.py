@@ -7,15 +7,19 @@ seen so far an image shows. It is never told the scenario: a mask says what is k
 from __future__ import annotations
 
 import copy
+import gc
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
 
+from mlcl import ranks
 from mlcl.engine import Recorded
 from mlcl.errors import ConfigError, nearest
 from mlcl.losses import Loss
@@ -35,6 +39,7 @@ class Learner(ABC):
 
     name: ClassVar[str]
     like_fine_tuning: ClassVar[bool] = False  # may equal fine-tuning (it has nothing against forgetting)
+    shareable: ClassVar[bool] = False  # several processes may learn one stream together (mlcl.ranks)
 
     @dataclass(frozen=True, kw_only=True)
     class Config:
@@ -162,10 +167,12 @@ class GradientLearner(Learner):
         self.augment = Augment(self.config.augment, self.net.backbone.size)
         self.classification = Loss(self.config.loss)
         self._recorded: Recorded | None = None
+        self._shared: nn.Module | None = None  # among several processes
         if self.config.compile:
             self.net.backbone.compile()
 
     keep_expert: ClassVar[bool] = False
+    shareable = True
     recordable: ClassVar[bool] = False  # the step is launches on the device alone, so `record` may note it
 
     def build(self) -> Any:
@@ -201,24 +208,28 @@ class GradientLearner(Learner):
         self.optimizer = self._new_optimizer()
 
     def observe(self, batch: Batch) -> Terms:
-        theta = self.augment.draw(batch.x, self.generator)
+        theta = ranks.mine(self.augment.draw(batch, self.generator), batch.of)
         if self._recorded is not None:
             return self._recorded(batch.x, batch.y, batch.known, theta)
         batch = batch.to(self.device)
-        return self._step(batch.x, batch.y, batch.known, theta.to(self.device, non_blocking=True))
+        return self._step(batch.x, batch.y, batch.known, theta.to(self.device, non_blocking=True), batch.of)
 
-    def _step(self, x: Tensor, y: Tensor, known: Tensor, theta: Tensor) -> Terms:
+    def _step(self, x: Tensor, y: Tensor, known: Tensor, theta: Tensor, of: int = 0) -> Terms:
         """From pixels to moved weights, all of it on the device."""
-        batch = self.augment.move(Batch(x, y, known), theta)
+        batch = self.augment.move(Batch(x, y, known, of), theta)
         if not self.net.training:
             self.net.train()
         with self.autocast():
-            terms = self.losses(batch)
+            terms = self.losses(batch) if self._shared is None else self._shared(self.losses, batch)
+        if of:  # gradients and terms are averaged over processes: a share counts by its images
+            terms = {name: term * (len(batch) * ranks.size() / of) for name, term in terms.items()}
         assert self.optimizer is not None, "begin_task comes first"
         self.optimizer.zero_grad()
         torch.stack(list(terms.values())).sum().backward()  # type: ignore[no-untyped-call]
         self.after_backward(batch)
         self.optimizer.step()
+        if self._shared is not None:
+            ranks.average(statistics(self.net))
         return {name: term.detach() for name, term in terms.items()}
 
     @torch.no_grad()
@@ -266,14 +277,42 @@ class GradientLearner(Learner):
     def _new_optimizer(self) -> torch.optim.Optimizer:
         """With it begins a new recording: the old one moves weights that are gone."""
         o, cuda = self.config.optimizer, self.device.type == "cuda"
-        record = self.config.record and self.recordable and cuda
+        record = self.config.record and self.recordable and cuda and ranks.size() == 1
         self._recorded = Recorded(self._step, self.device) if record else None
+        self._shared = None  # the old one goes first: it listens to the same weights
+        if ranks.size() > 1:
+            gc.collect()
+            self._shared = shared(self.net)
         common = {"params": self.param_groups(), "lr": o.lr, "weight_decay": o.weight_decay}
         if o.name == "sgd":
             return torch.optim.SGD(**common, momentum=o.momentum)
         kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
         # fused: one launch a group; on the CPU it gains nothing
         return kind(**common, betas=o.betas, eps=o.eps, fused=cuda, capturable=record)
+
+
+def statistics(net: nn.Module) -> list[Tensor]:
+    """Running means and variances that move."""
+    norms = [module for module in net.modules() if isinstance(module, _BatchNorm) and module.training]
+    return [t for norm in norms for t in (norm.running_mean, norm.running_var) if t is not None]
+
+
+class _Terms(nn.Module):
+    """A method's loss terms as the output of a module, so that DDP may stand around all its passes."""
+
+    def __init__(self, net: nn.Module):
+        super().__init__()
+        self.net = net
+
+    def forward(self, losses: Callable[[Batch], Terms], batch: Batch) -> Terms:
+        return losses(batch)
+
+
+def shared(net: nn.Module) -> nn.Module:
+    """Its gradients are averaged over all processes while the backward pass goes on."""
+    # statistics are averaged after the step, and other buffers are the same everywhere; not every weight is
+    # in every method's every loss
+    return DistributedDataParallel(_Terms(net), broadcast_buffers=False, find_unused_parameters=True)
 
 
 def frozen_copy(net: nn.Module) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,8 @@ def test_batch() -> None:
     )
     assert (len(batch), batch.seen) == (5, 2)
     moved = batch.to("cpu")
-    assert all(torch.equal(a, b) for a, b in zip(vars(moved).values(), vars(batch).values(), strict=True))
+    assert all(torch.equal(getattr(moved, name), getattr(batch, name)) for name in ("x", "y", "known"))
+    assert replace(batch, of=9).to("cpu").of == 9
 
 
 def test_samples_are_taken_by_their_place_in_the_set() -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mlcl import losses
+from mlcl import losses, ranks
 from mlcl.acm import ACM, Propagation, propagation
 from mlcl.learner import GradientLearner, State, Terms
 from mlcl.nn.backbone import Backbone
@@ -131,7 +131,7 @@ class GraphLearner(GradientLearner):
             old = soft.shape[1]
             y = torch.cat([torch.where(valid[:, :old], y[:, :old], soft), y[:, old:]], dim=1)
             valid = torch.cat([torch.ones_like(valid[:, :old]), valid[:, old:]], dim=1)
-        self.acm.update(y, valid)
+        self.acm.update(*ranks.gathered(batch.of, y, valid))
         self._weigh()
 
     @torch.no_grad()

@@ -104,6 +104,7 @@ class KRT(GradientLearner, name="krt"):
 
     keep_expert = True
     recordable = True
+    shareable = False  # its counts are of the images that it has seen itself
 
     @dataclass(frozen=True, kw_only=True)
     class Config(GradientLearner.Config):

@@ -15,6 +15,8 @@ from mlcl.types import Batch
 class Replay(GradientLearner):
     """What every method with a memory shares."""
 
+    shareable = False  # each process would remember other images
+
     @dataclass(frozen=True, kw_only=True)
     class Config(GradientLearner.Config):
         capacity: int = 2000  # images

@@ -29,15 +29,18 @@ class Augment:
         self.size = size
 
     def __call__(self, batch: Batch, generator: torch.Generator) -> Batch:
-        return self.move(batch, self.draw(batch.x, generator).to(batch.x.device, non_blocking=True))
+        return self.move(batch, self.draw(batch, generator).to(batch.x.device, non_blocking=True))
 
-    def draw(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """(B, 2, 3) on the host: which part of each image is seen, mirrored or not; empty: as it is."""
-        if x.ndim != 4 or (self.config.crop == 1 and not self.config.flip):
+    def draw(self, batch: Batch, generator: torch.Generator) -> Tensor:
+        """(B, 2, 3) on the host: which part of each image is seen, mirrored or not; empty: as it is.
+
+        B counts the whole batch, also where this process has a share of it: all draw the same.
+        """
+        if batch.x.ndim != 4 or (self.config.crop == 1 and not self.config.flip):
             return torch.empty(0)  # cached features have no pixels to move
-        draw = torch.rand(len(x), 4, generator=generator)
+        draw = torch.rand(batch.of or len(batch), 4, generator=generator)
         scale = 1 - (1 - self.config.crop) * draw[:, 0]
-        theta = torch.zeros(len(x), 2, 3)
+        theta = torch.zeros(len(draw), 2, 3)
         theta[:, 0, 0] = torch.where(draw[:, 3] < 0.5, -scale, scale) if self.config.flip else scale
         theta[:, 1, 1] = scale
         theta[:, :, 2] = (2 * draw[:, 1:3] - 1) * (1 - scale)[:, None]
