@@ -21,9 +21,11 @@ from mlcl.config import Tree, from_tree, merge, override, read_toml, to_tree
 from mlcl.data.fill import Progress, ignore
 from mlcl.data.packed import cached
 from mlcl.data.source import Source, source
+from mlcl.data.table import LabelTable
 from mlcl.errors import ConfigError, nearest
 from mlcl.experiment import LoopConfig
 from mlcl.learner import Learner, learner, learners
+from mlcl.nn.backbone import Backbone
 from mlcl.nn.cached import featurised, frozen_backbone
 from mlcl.stream import StreamConfig, build
 from mlcl.types import Stream
@@ -74,16 +76,35 @@ class Recipe:
 
     def build_stream(self, progress: Progress = ignore) -> Stream:
         """Over the caches that the source's settings name; what is missing in them is filled first."""
-        config = self.source.config
-        cache, features = (getattr(config, key, "") for key in ("cache", "features"))
-        backbone = frozen_backbone(self.learners) if features else None  # before an hour of decoding
+        cache, features = (getattr(self.source.config, key, "") for key in ("cache", "features"))
+        if features:
+            self._featuring()  # what is wrong is said before an hour of decoding
         table = self.source.table()
         if cache:
             table = cached(table, Path(cache).expanduser(), progress)
-        if backbone is not None:
-            folder, device = Path(features).expanduser(), self.device()
-            table = featurised(table, backbone, folder, seed=self.head.seed, device=device, progress=progress)
+        if features:
+            table = self._featured(table, Path(features).expanduser(), progress)
         return build(table, self.stream)
+
+    def _featuring(self) -> tuple[list[str], Backbone.Config | None]:
+        """The methods that make features of their own, or else the backbone that all of them share."""
+        own = [name for name in self.learners if hasattr(learner(name), "cached")]
+        others = {name: config for name, config in self.learners.items() if name not in own}
+        if own and others:
+            both = f"{', '.join(own)} and {', '.join(others)}"
+            raise ConfigError(f"data.features: {both} look at other features; run them by themselves")
+        return own, None if own else frozen_backbone(others)
+
+    def _featured(self, table: LabelTable, folder: Path, progress: Progress) -> LabelTable:
+        own, backbone = self._featuring()
+        if backbone is not None:
+            seed, device = self.head.seed, self.device()
+            return featurised(table, backbone, folder, seed=seed, device=device, progress=progress)
+        made: list[LabelTable] = []
+        for name in own:  # a second one with other features is refused by the folder
+            maker: Any = self.build_learner(name)
+            made.append(maker.cached(table, folder, progress))
+        return made[0]
 
     def build_learner(self, method: str) -> Learner:
         return learner(method)(self.learners[method], seed=self.head.seed, device=self.device())

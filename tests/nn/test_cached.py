@@ -167,6 +167,24 @@ def test_one_backbone_for_all() -> None:
         frozen_backbone({"mine": object()})
 
 
+def test_a_method_with_features_of_its_own(root: Path, tmp_path: Path) -> None:
+    """Ridge looks at several depths: it gets those, and what it learns predicts from images."""
+    own = {"backbone": {"name": "tiny"}}
+    predictions = []
+    for data in ({}, {"features": str(tmp_path / "features")}):
+        loaded = recipe(root, ("ridge", "ridge+acm"), own, **data)
+        stream = loaded.build_stream()
+        ridge = loaded.build_learner("ridge")
+        Experiment(stream, ridge, config=loaded.loop).run()
+        predictions.append(ridge.predict(recipe(root).build_stream()[-1].test.batch([0, 1, 2]).x))
+    torch.testing.assert_close(*predictions, atol=1e-4, rtol=1e-3)
+    with pytest.raises(ConfigError, match=r"ridge and fine-tuning look at other features .* by themselves"):
+        recipe(root, ("ridge", "fine-tuning"), features=str(tmp_path / "features")).build_stream()
+    pixels = {"backbone": {"name": "tiny", "size": 16}}
+    with pytest.raises(DataError, match="filled with other rows"):
+        recipe(root, ("ridge",), pixels, features=str(tmp_path / "features")).build_stream()
+
+
 def test_the_key_is_the_contents() -> None:
     def made(seed: int = 0, **config: Any) -> str:
         return key(Backbone(Backbone.Config(name="tiny", **config), torch.Generator().manual_seed(seed)))
