@@ -109,7 +109,7 @@ def side_by_side(steps: Steps, device: str, rounds: int, repeat: int) -> dict[st
             torch.cuda.synchronize()
 
     for step in steps.values():
-        for _ in range(6):  # beyond the warm-up and the recording
+        for _ in range(6 if device == "cuda" else 1):  # beyond the warm-up and the recording
             step()
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
