@@ -36,13 +36,15 @@ class DarkReservoir(Reservoir):
         if not image:
             return
         device, columns = self.logits.device, logits.shape[1]
-        places, rows = (torch.tensor(list(t)).to(device) for t in (image.keys(), image.values()))
+        places, rows = (
+            torch.tensor(list(t)).to(device, non_blocking=True) for t in (image.keys(), image.values())
+        )
         self.logits[places, :columns] = logits.detach().to(self.logits)[rows]
         self.columns[places] = columns
 
     def spoken(self, places: Tensor) -> tuple[Tensor, Tensor]:
         """The logits at these places, (n, S), and which of them were spoken, (n, S) bool."""
-        places = places.to(self.logits.device)
+        places = places.to(self.logits.device, non_blocking=True)
         order = torch.arange(self.logits.shape[1], device=self.logits.device)
         return self.logits[places], order < self.columns[places, None]
 

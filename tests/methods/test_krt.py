@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mlcl.config import from_tree
 from mlcl.errors import ConfigError
-from mlcl.methods.krt import BINS, KRT, ClassAttention, Output, threshold
+from mlcl.methods.krt import BINS, COUNTS, KRT, ClassAttention, Output, threshold
 from mlcl.types import Batch, Task
 
 PIXELS = torch.Generator().manual_seed(0)
@@ -179,6 +179,17 @@ def test_old_tokens_rest_and_the_new_ones_learn() -> None:
     assert torch.equal(mine.net.retained, first)
     assert not torch.equal(mine.net.transfer, shared)
     assert not torch.equal(mine.net.retention, own)
+
+
+def test_counts_stay_where_they_are() -> None:
+    """A replayed step writes where the recorded one wrote."""
+    mine = learner()
+    mine.begin_task(task(1, 2, 3))
+    before = [getattr(mine, name).data_ptr() for name in COUNTS]
+    mine.observe(batch([math.nan, math.nan, 1.0]))
+    assert [getattr(mine, name).data_ptr() for name in COUNTS] == before
+    assert mine.images == 1
+    assert mine.marked.tolist() == [0, 0, 1]
 
 
 def test_a_new_task_moves_no_old_embedding() -> None:
