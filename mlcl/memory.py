@@ -29,14 +29,21 @@ class Reservoir:
         known = batch.known.cpu()
         y = (batch.y.cpu() > 0.5) & known
         self._widen(known.shape[1])
-        x = batch.x.cpu()
-        places: list[int | None] = []
-        for image, labels, mask in zip(x, y, known, strict=True):
+        places = []
+        for labels, mask in zip(y, known, strict=True):
             place = self.place(labels, generator)
             self.streamed += 1
             if place is not None:
-                self._put(place, image, labels, mask)
+                self._label(place, labels, mask)
             places.append(place)
+        kept = {place: image for image, place in enumerate(places) if place is not None}  # the last one stays
+        if kept:  # only these are fetched, if images are on a GPU
+            if self.x is None:
+                self._allocate(batch.x[0])
+            assert self.x is not None
+            chosen = torch.tensor(list(kept.values()), device=batch.x.device)
+            for place, image in zip(kept, batch.x.index_select(0, chosen).cpu(), strict=True):
+                self.x[place] = image
         return places
 
     def place(self, labels: Tensor, generator: torch.Generator) -> int | None:
@@ -67,11 +74,7 @@ class Reservoir:
             assert self.x is not None
             self.x[: len(self)] = state["x"]
 
-    def _put(self, place: int, image: Tensor, labels: Tensor, mask: Tensor) -> None:
-        if self.x is None:
-            self._allocate(image)
-        assert self.x is not None
-        self.x[place] = image
+    def _label(self, place: int, labels: Tensor, mask: Tensor) -> None:
         if place == len(self):
             self.y, self.known = torch.cat([self.y, labels[None]]), torch.cat([self.known, mask[None]])
         else:

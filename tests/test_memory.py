@@ -59,10 +59,11 @@ def test_never_more_than_its_capacity(make: Any) -> None:
     assert len(set(numbers(memory))) == 7
 
 
+@pytest.mark.parametrize("capacity", [1, 9])
 @pytest.mark.parametrize("make", MEMORIES)
-def test_an_image_keeps_its_labels(make: Any) -> None:
-    """Labels of image n are n in binary; whatever is replaced, they stay with their image."""
-    memory = fed(make(9), np.arange(64)[:, None] >> np.arange(6) & 1, chance(), size=5)
+def test_an_image_keeps_its_labels(make: Any, capacity: int) -> None:
+    """Labels of image n are n in binary; whatever is replaced, twice in a batch too, they stay with it."""
+    memory = fed(make(capacity), np.arange(64)[:, None] >> np.arange(6) & 1, chance(), size=20)
     for number, y in zip(numbers(memory), memory.y, strict=True):
         assert [number >> bit & 1 for bit in range(6)] == y.int().tolist()
 
