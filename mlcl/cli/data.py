@@ -74,6 +74,12 @@ def check(
     root: Root,
     flat: Flat = False,
     outside: Outside = False,
+    against: Annotated[
+        str | None, typer.Option(help="Compare every label with this source or recipe, as it is today.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of --against: data.* and stream.*")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write every finding here, one a line.")] = None,
 ) -> None:
     """Look at every file and every label; find pictures that two tasks, or training and testing, share.
@@ -90,8 +96,13 @@ def check(
     console = Console()
     read = split.read(file)
     folder(str(root), "root")
+    found = []
+    if against is not None:
+        found += split.compare(read, _recipe(against, settings or [], []).source.table())
+    elif settings:
+        raise ConfigError("--set goes with --against SOURCE")
     with counting(console, "reading every image") as progress:
-        found = split.audit(read, root, flat=flat, outside=outside, progress=progress)
+        found += split.audit(read, root, flat=flat, outside=outside, progress=progress)
     if out is not None:
         out.write_text("".join(f"{f.kind}\t{f.says}\n" for f in found), encoding="utf-8")
     for kind, title in KINDS.items():

@@ -16,13 +16,14 @@ from mlcl.data.artefact import PARTS, TEST, TRAIN, Split
 from mlcl.data.decode import LIMIT, decode
 from mlcl.data.images import cores, inside, read
 from mlcl.data.splitfile import files_of
-from mlcl.data.table import UNKNOWN
+from mlcl.data.table import UNKNOWN, LabelTable
 from mlcl.errors import DataError
 
 Progress = Callable[[int, int], None]  # images done, of how many
-Kind = Literal["label", "file", "repaired", "leak", "twice"]
+Kind = Literal["label", "source", "file", "repaired", "leak", "twice"]
 KINDS: dict[Kind, str] = {  # as the summary says it
     "label": "labels that contradict the split",
+    "source": "other than in the source",
     "file": "files that cannot be used",
     "leak": "the same picture where it must not be: in two tasks, or trained on and tested on",
     "repaired": "files that are cut short, and shown as far as they go",
@@ -82,6 +83,27 @@ def labels(split: Split) -> list[Finding]:
                     f"class {name}: no test image up to task {task + 1} shows it; it has no score then"
                 )
     return [Finding("label", says) for says in found]
+
+
+def compare(split: Split, table: LabelTable) -> list[Finding]:
+    """Where a split and a table of labels do not say the same of an image."""
+    found = []
+    row_of = {ref: row for row, ref in enumerate(table.refs)}
+    theirs = table.columns(split.class_names).labels
+    for row, ref in enumerate(split.refs):
+        if ref not in row_of:
+            found.append(f"{_who(split, row)}: {table.name} does not have it")
+            continue
+        other = theirs[row_of[ref]]
+        odd = [split.class_names[column] for column in np.flatnonzero(split.labels[row] != other)]
+        if odd:
+            found.append(f"{_who(split, row)}: {table.name} says otherwise of {', '.join(odd)}")
+        if (split.part[row] == TEST) != table.test[row_of[ref]]:
+            side = "testing" if table.test[row_of[ref]] else "training"
+            found.append(f"{_who(split, row)}: {table.name} has it for {side}")
+    known = {*split.refs, *split.dropped}
+    found += [f"{ref}: only {table.name} has it" for ref in table.refs if ref not in known]
+    return [Finding("source", says) for says in found]
 
 
 def _files(

@@ -170,6 +170,26 @@ def test_check_finds(built: Path, run: Any) -> None:
     assert kinds == ["file", "leak"]
 
 
+def test_check_against_the_source(built: Path, run: Any) -> None:
+    options = ("--root", "photos", "--against", "csv", "--set", "data.annotations=photos/labels.csv")
+    assert run("data", "check", "toys.split", *options)[0] == 0
+    split = read(built)
+    ref, marks = split.refs[0], split.labels[0]
+    path = Path("photos/labels.csv")
+    lines = path.read_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(ref))
+    cells = lines[at].split(",")
+    lines[at] = ",".join([*cells[:2], str(1 - marks[0]), *cells[3:]])
+    path.write_text("\n".join(lines))
+    code, out, _ = run("data", "check", "toys.split", *options)
+    assert code == 1
+    assert "other than in the source: 1" in out
+    assert "labels says otherwise of cat" in out
+    code, _, err = run("data", "check", "toys.split", "--root", "photos", "--set", "data.size=8")
+    assert code == 2
+    assert "--set goes with --against SOURCE" in err
+
+
 def width(path: str) -> int:
     with Image.open(path) as image:
         return image.width

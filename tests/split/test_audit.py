@@ -11,7 +11,9 @@ import pytest
 from PIL import Image
 
 from mlcl.data.artefact import Split
-from mlcl.split.audit import Finding, audit, labels
+from mlcl.data.table import LabelTable
+from mlcl.split.audit import Finding, audit, compare, labels
+from mlcl.types import Images
 
 REFS = [f"{letter}.png" for letter in "abcdefgh"]
 GOOD = Split(
@@ -176,3 +178,48 @@ def test_a_task_without_training_images() -> None:
     assert ("label", "task 2 (car): no training image") in say(
         labels(changed(task=np.array([0] * 8, np.int32)))
     )
+
+
+# ---- against a source
+
+
+class Unseen(Images):
+    def __len__(self) -> int:
+        return 9
+
+    def load(self, indices: Any) -> Any:
+        raise AssertionError("only labels are compared")
+
+
+def test_against_a_table() -> None:
+    order = [5, 3, 1, 0, 2, 4, 6, 7]
+    names = ("car", "cat", "dog")
+    columns = [2, 0, 1]  # of another order, as the rows are
+    same = GOOD.labels[order][:, columns]
+    test = GOOD.part[order] == 2
+    refs = [REFS[n] for n in order]
+
+    def table(labels: Any = same, test: Any = test, refs: Any = refs) -> LabelTable:
+        return LabelTable(
+            "labels.csv", names, [*refs, "z.png"], np.vstack([labels, same[:1]]), test, Unseen()
+        )
+
+    test = np.append(test, False)
+    dropped = changed(dropped={"z.png": "shows no class of the stream"})
+    assert compare(dropped, table(test=test)) == []
+    assert say(compare(GOOD, table(test=test))) == [("source", "z.png: only labels.csv has it")]
+    other = same.copy()
+    other[3] = [1, 1, 1]
+    says = "a.png (train 1): labels.csv says otherwise of dog, car"
+    assert say(compare(dropped, table(other, test))) == [("source", says)]
+    renamed = ["y.png" if ref == "c.png" else ref for ref in refs]
+    assert say(compare(dropped, table(refs=renamed, test=test))) == [
+        ("source", "c.png (train 2): labels.csv does not have it"),
+        ("source", "y.png: only labels.csv has it"),
+    ]
+    turned = test.copy()
+    turned[[0, 1]] ^= True
+    assert say(compare(dropped, table(test=turned))) == [
+        ("source", "d.png (train 2): labels.csv has it for testing"),
+        ("source", "f.png (test 2): labels.csv has it for training"),
+    ]
