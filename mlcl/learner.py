@@ -302,7 +302,7 @@ class _Terms(nn.Module):
 
     def __init__(self, net: nn.Module):
         super().__init__()
-        self.net = net
+        self.weights = nn.ParameterList(net.parameters())  # buffers are the same everywhere by themselves
 
     def forward(self, losses: Callable[[Batch], Terms], batch: Batch) -> Terms:
         return losses(batch)
@@ -310,9 +310,7 @@ class _Terms(nn.Module):
 
 def shared(net: nn.Module) -> nn.Module:
     """Its gradients are averaged over all processes while the backward pass goes on."""
-    # statistics are averaged after the step, and other buffers are the same everywhere; not every weight is
-    # in every method's every loss
-    return DistributedDataParallel(_Terms(net), broadcast_buffers=False, find_unused_parameters=True)
+    return DistributedDataParallel(_Terms(net), static_graph=True)  # within a task; it may leave weights out
 
 
 def frozen_copy(net: nn.Module) -> nn.Module:

@@ -9,7 +9,8 @@ that what was gathered stands in the batch's own order.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,6 +34,18 @@ def join() -> None:
 def leave() -> None:
     if size() > 1:
         dist.destroy_process_group()
+
+
+@contextmanager
+def one_by_one() -> Iterator[None]:
+    """The first process goes through, then the others: they find what it has made."""
+    if rank():
+        dist.barrier()
+    try:
+        yield
+    finally:
+        if size() > 1 and not rank():
+            dist.barrier()
 
 
 def size() -> int:

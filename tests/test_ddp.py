@@ -182,6 +182,39 @@ def test_alone_everything_is_the_identity() -> None:
     assert (ranks.any_of(True), ranks.any_of(False)) == (True, False)
 
 
+RECIPE = """
+methods = ["agcn++"]
+[data]
+source = "scenes"
+train = 24
+test = 12
+size = 32
+[stream]
+way = 12
+[loop]
+batch_size = 8
+[learner]
+hidden = 16
+graph_width = 16
+backbone.name = "tiny"
+"""
+
+
+def test_a_run_under_torchrun_is_one_run(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text(RECIPE)
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    run = subprocess.run(
+        [*start, "-m", "mlcl.cli", "run", "recipe.toml"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("run folder:") == 1  # the first speaks, and writes
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["run-001"]
+    results = json.loads((tmp_path / "runs" / "run-001" / "agcn++" / "results.json").read_text())
+    assert results["learnt"] == "2 of 2"
+
+
 @pytest.mark.parametrize("images", [1, 2, 5, 8])
 def test_shares_make_the_batch(images: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every image once, each with what was drawn for it; a batch too small goes to everyone whole."""

@@ -73,6 +73,7 @@ def run(
 def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
     from rich.console import Console
 
+    from mlcl import ranks
     from mlcl.cli.bar import counting
     from mlcl.cli.images import tell_images
     from mlcl.cli.stop import Stop
@@ -80,14 +81,19 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
     from mlcl.progress import Display
     from mlcl.report import print_summary, write_report
 
-    console = Console()
+    ranks.join()  # under torchrun; the first process speaks and writes
+    first = ranks.rank() == 0
+    console = Console(quiet=not first)
     recipe = recipe.on_threads(set_threads(recipe.head.threads))
-    with counting(console, "filling the cache") as progress:
+    with ranks.one_by_one(), counting(console, "filling the cache") as progress:
         stream = recipe.build_stream(progress)
     for name in recipe.learners:  # a wrong setting must not surface after an hour of another method
         recipe.build_learner(name)
-    folder = folder or _next_folder(Path("runs"), recipe.head.name)
-    _describe(recipe, stream, folder, fresh)
+    if first:
+        folder = folder or _next_folder(Path("runs"), recipe.head.name)
+        _describe(recipe, stream, folder, fresh)
+    folder = ranks.agreed(folder)
+    assert folder is not None
     console.print(
         f"[bold]{stream.name}[/]: {len(stream.class_names)} classes in {len(stream)} tasks, "
         f"{sum(len(t.train) for t in stream):,} training and {len(stream[-1].test):,} test images, "
@@ -109,13 +115,16 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
                 )  # fmt: skip
                 experiment.resume()
                 experiment.run()
-            write_report(folder)
+            if first:
+                write_report(folder)
         except (Interrupted, KeyboardInterrupt) as how:
             saved = "everything is saved" if isinstance(how, Interrupted) else "saved is the last checkpoint"
             console.print(f"stopped; {saved}. {go_on}", highlight=False, markup=False, soft_wrap=True)
             raise typer.Exit(128 + stop.number) from None
-    print_summary(folder, console)
-    tell_images(stream, folder, console)
+    if first:
+        print_summary(folder, console)
+        tell_images(stream, folder, console)
+    ranks.leave()
 
 
 def _describe(recipe: Recipe, stream: Stream, folder: Path, fresh: bool) -> None:
