@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlcl.data.artefact import PARTS, TRAIN, Split, read_file
+from mlcl.data.artefact import PARTS, TRAIN, Split
+from mlcl.data.artefact_reader import read_file
 from mlcl.data.gather import TEST, FileConfig, Rows, folder, gather
 from mlcl.data.gather import TRAIN as FOR_TRAINING
 from mlcl.data.source import Source

@@ -1,7 +1,7 @@
 """Splits as files: made from any source, looked at, checked, and loaded wherever the images are."""
 
 from mlcl.data.artefact import Split
-from mlcl.data.artefact import read_file as read
+from mlcl.data.artefact_reader import read_file as read
 from mlcl.split.audit import Finding, audit, compare
 from mlcl.split.contact import contact_sheet
 from mlcl.split.figures import Figures

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from mlcl.data.artefact import PARTS, Split, read_file
+from mlcl.data.artefact import PARTS, Split
+from mlcl.data.artefact_reader import read_file
 from mlcl.errors import DataError
 
 TEXT = """\
