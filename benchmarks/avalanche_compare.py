@@ -170,7 +170,7 @@ def main() -> None:
     batches = options.batches or (8 if options.quick else 100 if device == "cuda" else 20)
     absent = {name for name in UNUSED if missing(name)}
     sys.meta_path.insert(0, StandIn(absent))
-    rounds = 1 if options.quick else 3
+    rounds = 1 if options.quick else 2
     candidates: dict[str, Callable[[], float]] = {}
     for method in ("fine-tuning", "lwf"):
         for workers in (0, 4):
