@@ -92,7 +92,7 @@ class DERpp(Replay, name="der++"):
             return {"cls": self.classification(self.spoken, batch.y, batch.known)}
         # two draws, as in the paper: one to be said again, one to be labelled again
         places = torch.randperm(len(self.memory), generator=self.generator)[: c.replay]
-        dark = self.augment(self.memory.batch(places, self.seen).to(self.device), self.generator)
+        dark = self.augment(self.fetched(self.memory.batch(places, self.seen)), self.generator)
         target, existed = self.memory.spoken(places)
         old = self.replayed()
         now: Tensor = self.net(torch.cat([batch.x, dark.x, old.x]))

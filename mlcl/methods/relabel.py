@@ -35,7 +35,7 @@ class Relabelled(Replay, name="er-relabel"):
     def losses(self, batch: Batch) -> Terms:
         if not len(self.memory):
             return {"cls": self.classification(self.net(batch.x), batch.y, batch.known)}
-        stored = self.memory.sample(self.config.replay, self.seen, self.generator).to(self.device)
+        stored = self.fetched(self.memory.sample(self.config.replay, self.seen, self.generator))
         filled = fill(stored, self.answers(stored.x), self.config.answers == "hard")
         old = self.augment(stored, self.generator)
         logits = torch.split(self.net(torch.cat([batch.x, old.x])), [len(batch), len(old)])

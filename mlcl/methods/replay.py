@@ -36,7 +36,11 @@ class Replay(GradientLearner):
     def replayed(self) -> Batch:
         """Old images, augmented anew."""
         old = self.memory.sample(self.config.replay, self.seen, self.generator)
-        return self.augment(old.to(self.device), self.generator)
+        return self.augment(self.fetched(old), self.generator)
+
+    def fetched(self, old: Batch) -> Batch:
+        """On the device; a GPU reads pinned memory by itself, and the host goes on."""
+        return (old.pinned() if self.device.type == "cuda" else old).to(self.device)
 
     def observe(self, batch: Batch) -> Terms:
         terms = super().observe(batch)

@@ -69,7 +69,7 @@ class SCR(Replay, name="scr"):
         views = [batch, self.augment(self.raw.to(self.device), self.generator)]
         if len(self.memory):
             places = torch.randperm(len(self.memory), generator=self.generator)[: self.config.replay]
-            old = self.memory.batch(places, self.seen).to(self.device)
+            old = self.fetched(self.memory.batch(places, self.seen))
             views += [self.augment(old, self.generator), self.augment(old, self.generator)]
         z = self.net(torch.cat([view.x for view in views]))
         y, known = (torch.cat([getattr(view, name) for view in views]) for name in ("y", "known"))
