@@ -48,7 +48,9 @@ class EWC(GradientLearner, name="ewc"):
     def end_task(self, task: Task, batches: Iterable[Batch]) -> None:
         # drawn from all of the task: a table's first images may be all of one kind
         places = torch.randperm(len(task.train), generator=self.generator)[: self.config.fisher_images]
-        fresh = fisher(self, (task.train.batch(part.numpy()) for part in places.split(32) if len(part)))
+        fresh = fisher(
+            self, (task.train.batch(part.numpy()) for part in torch.split(places, 32) if len(part))
+        )
         for name, value in fresh.items():
             if name in self.fisher:
                 value[: len(self.fisher[name])] += self.config.gamma * self.fisher[name]
@@ -75,7 +77,7 @@ def fisher(learner: GradientLearner, batches: Iterable[Batch]) -> dict[str, Tens
     count = 0
     for batch in batches:
         batch = batch.to(learner.device)
-        for x, y, known in zip(batch.x.split(1), batch.y.split(1), batch.known.split(1), strict=True):
+        for x, y, known in zip(*(torch.split(t, 1) for t in (batch.x, batch.y, batch.known)), strict=True):
             gradients = torch.autograd.grad(
                 losses.bce(net(x), y, known), list(named.values()), allow_unused=True
             )
