@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mlcl import losses, ranks
 from mlcl.acm import ACM, Propagation, propagation
+from mlcl.errors import ConfigError
 from mlcl.learner import GradientLearner, State, Terms
 from mlcl.nn.backbone import Backbone
 from mlcl.nn.embeddings import Embeddings
@@ -52,12 +53,18 @@ class GraphLearner(GradientLearner):
         # of nodes that are label embeddings: glove:FILE, minilm (extra), or random: drawn from the name
         embeddings: str = "random"
 
+        def __post_init__(self) -> None:
+            if min(self.lambda1, self.lambda2, self.lambda3) < 0:
+                raise ConfigError("lambda1, lambda2 and lambda3: cannot be negative")
+            if self.hidden < 1:
+                raise ConfigError(f"hidden: a node has at least one number, got {self.hidden}")
+
+    embeddings: Embeddings | None = None  # if nodes are label embeddings
+
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "cpu"):
         super().__init__(config, seed=seed, device=device)
         c = self.config
         self.acm = ACM(inter_task=c.inter_task, old_old=c.old_old, halve=c.halve, device=self.device)
-
-    embeddings: Embeddings | None = None  # if nodes are label embeddings
 
     def forward(self, x: Tensor, expert_feature: Tensor | None) -> Output:
         """The network's answer; `expert_feature` (B, D) is there from the second task on."""

@@ -79,6 +79,9 @@ class AGCNpp(GraphLearner, name="agcn++"):
         nodes: Literal["ple", "embeddings"] = "ple"  # embeddings: the ablation without PLE, needs readout dot
 
         def __post_init__(self) -> None:
+            super().__post_init__()
+            if self.graph_width < 1:
+                raise ConfigError(f"graph_width: a node has at least one number, got {self.graph_width}")
             if self.nodes == "embeddings" and self.readout != "dot":
                 raise ConfigError(
                     f"nodes: 'embeddings' are the same for every image, so readout must be 'dot' (the node "

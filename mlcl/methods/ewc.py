@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mlcl import losses
+from mlcl.errors import ConfigError
 from mlcl.learner import GradientLearner, State, Terms
 from mlcl.types import Batch, Task
 
@@ -23,6 +24,14 @@ class EWC(GradientLearner, name="ewc"):
         strength: float = 1e4  # lambda; its best value varies by orders of magnitude between data sets
         gamma: float = 0.9  # how much of the earlier tasks' information is kept
         fisher_images: int = 256  # of each task
+
+        def __post_init__(self) -> None:
+            if self.strength < 0:
+                raise ConfigError(f"strength: {self.strength} is negative")
+            if not 0 <= self.gamma <= 1:
+                raise ConfigError(f"gamma: {self.gamma} is not within 0 and 1")
+            if self.fisher_images < 1:
+                raise ConfigError(f"fisher_images: at least one, got {self.fisher_images}")
 
     def __init__(self, config: Config | None = None, *, seed: int = 0, device: str = "cpu"):
         super().__init__(config, seed=seed, device=device)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from mlcl import losses
+from mlcl.errors import ConfigError
 from mlcl.learner import GradientLearner, Terms
 from mlcl.types import Batch
 
@@ -22,6 +23,10 @@ class LwF(GradientLearner, name="lwf"):
     class Config(GradientLearner.Config):
         lambda1: float = 0.15  # classification
         lambda2: float = 0.85  # distillation
+
+        def __post_init__(self) -> None:
+            if self.lambda1 < 0 or self.lambda2 < 0:
+                raise ConfigError("lambda1 and lambda2: cannot be negative")
 
     config: Any
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mlcl.errors import ConfigError
 from mlcl.learner import State, Terms
 from mlcl.methods.replay import Replay
 from mlcl.nn.backbone import Backbone
@@ -42,6 +43,13 @@ class SCR(Replay, name="scr"):
     class Config(Replay.Config):
         temperature: float = 0.1  # of the contrast: small = only the closest images count
         projection: int = 128  # numbers an image, for the loss alone
+
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            if self.temperature <= 0:
+                raise ConfigError(f"temperature: must be above 0, got {self.temperature}")
+            if self.projection < 1:
+                raise ConfigError(f"projection: at least one number, got {self.projection}")
 
     net: ContrastiveNet
 
