@@ -108,7 +108,7 @@ def check(
     for kind, title in KINDS.items():
         mine = [f.says for f in found if f.kind == kind]
         if mine:
-            console.print(f"{title}: {len(mine):,}", style="bold", highlight=False, markup=False)
+            console.print(f"{title}: {len(mine):,}", style="bold", markup=False, soft_wrap=True)
             for says in mine[:LISTED]:
                 console.print(f"  {says}", highlight=False, markup=False, soft_wrap=True)
             if len(mine) > LISTED:
@@ -190,14 +190,14 @@ def _print(made: Split, console: Console) -> None:
     figures = Figures.of(made)
     held = bool(figures.validation.any())
 
-    def table(*heads: str, left: int) -> Any:
+    def table(*heads: str, left: int, soft: int) -> Any:
         fresh = Table(box=None, header_style="bold", pad_edge=False)
         for number, head in enumerate(heads):
-            fresh.add_column(head, justify="left" if number < left else "right", no_wrap=number != 1)
+            fresh.add_column(head, justify="left" if number < left else "right", no_wrap=number != soft)
         return fresh
 
     sides = ("train", *["held out"] * held, "test")
-    tasks = table("task", "classes", *sides, "specific", "mixed", "labels", "own", left=2)
+    tasks = table("task", "classes", *sides, "specific", "mixed", "labels", "own", left=2, soft=1)
     for t, names in enumerate(made.tasks):
         told = [f"{count[t]:,}" for count in (figures.train, *[figures.validation] * held, figures.test)]
         kinds = [f"{count[t] / max(1, figures.train[t]):.0%}" for count in (figures.specific, figures.mixed)]
@@ -212,9 +212,7 @@ def _print(made: Split, console: Console) -> None:
         style="dim",
         highlight=False,
     )
-    classes = table(
-        "class", "task", "its training images", "other tasks' training images", "test images", left=1
-    )
+    classes = table("class", "task", "train, there", "train, elsewhere", "test", left=1, soft=0)
     for t, names in enumerate(made.tasks):
         for c, name in enumerate(names, made.edges[t]):
             mine = figures.positives[t, c]

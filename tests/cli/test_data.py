@@ -80,6 +80,17 @@ def test_build(here: Path, run: Any) -> None:
         assert figures[2] == (column[split.part == 2] == 1).sum()
 
 
+def test_a_narrow_terminal_breaks_names_and_no_figures(here: Path, run: Any, monkeypatch: Any) -> None:
+    path = Path("photos/labels.csv")
+    path.write_text(path.read_text().replace("cat", "a cat that has a rather long name"))
+    monkeypatch.setenv("COLUMNS", "60")
+    code, out, _ = run(*BUILD, "--out", "toys.split")
+    assert code == 0
+    assert "…" not in out
+    (row,) = [line for line in out.splitlines() if line.startswith("bus ")]
+    assert len(row.split()) == 5
+
+
 def test_build_again(built: Path, run: Any) -> None:
     before = built.read_bytes()
     assert "toys.split: unchanged" in run(*BUILD, "--out", "toys.split")[1]
