@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +25,7 @@ LEGEND: dict[Sort, tuple[str, str]] = {
     "unknown": ("? cat", "nobody says whether it is there"),
 }
 MOST = 12  # chips under an image; more are counted
+MOST_UNKNOWN = 3  # of those; in IL nearly all classes are unknown, and their names say little
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,9 @@ def _chips(stream: Stream, y: np.ndarray, known: np.ndarray, row: int) -> list[t
             chips["hidden"].append(name)
         elif column < len(known) and not truth_known[column]:
             chips["unknown"].append(f"? {name}")
+    unknown = chips["unknown"]
+    if len(unknown) > MOST_UNKNOWN:
+        unknown[MOST_UNKNOWN - 1 :] = [f"? and {len(unknown) - MOST_UNKNOWN + 1} more"]
     return [(sort, name) for sort, names in chips.items() for name in names]
 
 
@@ -140,7 +145,7 @@ def _lay_out(tile: Tile, side: int) -> int:
         more = f"and {len(names) - MOST + 1} more"
         names[MOST - 1 :] = [("hidden" if names[MOST - 1][0] == "marked" else names[MOST - 1][0], more)]
     for _, name in names:
-        wide = min(side, int(_font(12).getlength(name)) + 14)
+        wide = min(side, math.ceil(_font(12).getlength(name)) + 14)
         if x and x + wide > side:
             x, y = 0, y + CHIP + 4
         tile.places.append((x, y))

@@ -68,7 +68,7 @@ def _sizes(plot: Any, split: Split, figures: Figures) -> None:
     parts = (
         ("specific: no class of another task", figures.specific, SPECIFIC),
         ("mixed: classes of other tasks, too", figures.mixed, MIXED),
-        ("not known which", untold, UNTOLD),
+        ("not known whether specific or mixed", untold, UNTOLD),
     )
     for label, counts, colour in parts:
         if counts.any():
@@ -90,6 +90,7 @@ def _sizes(plot: Any, split: Split, figures: Figures) -> None:
         loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, frameon=False, fontsize=8, labelcolor=SOFT,
         handlelength=1, handleheight=1, borderpad=0, columnspacing=1.4,
     )  # fmt: skip
+    plot.xaxis.set_major_formatter("{x:,.0f}")
     plot.grid(axis="x", color=LINE, linewidth=0.8)
     _plain(plot)
 

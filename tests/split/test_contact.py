@@ -87,6 +87,9 @@ def test_chips() -> None:
     assert chips == [("marked", "class 1"), ("hidden", "class 0"), ("hidden", "class 2")]
     chips = _chips(stream, np.array([0, 0, 1, 0], np.uint8), np.array([False, False, True, False]), row)
     assert chips == [("marked", "class 2"), ("hidden", "class 0"), ("unknown", "? class 3")]
+    full.known[0] = False  # of a table that itself does not know
+    chips = _chips(stream, np.zeros(4, np.uint8), np.zeros(4, bool), row)
+    assert chips == [("unknown", "? class 0"), ("unknown", "? class 1"), ("unknown", "? and 2 more")]
 
 
 def test_of_a_broken_image_nothing_is_told() -> None:
