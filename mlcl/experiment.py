@@ -203,6 +203,7 @@ class Experiment:
     def resume(self) -> bool:
         """Takes up the folder's checkpoint; False if there is none, and learning begins at the beginning."""
         assert self.folder is not None
+        ranks.meet()  # the first has written what all read
         path = self.folder / "checkpoint.pt"
         saved = [path] if path.exists() else sorted(self.folder.glob("task-*.pt"))  # the user deleted it
         if saved:

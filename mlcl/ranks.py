@@ -36,16 +36,22 @@ def leave() -> None:
         dist.destroy_process_group()
 
 
+def meet() -> None:
+    """Goes on when all are here."""
+    if size() > 1:
+        dist.barrier()
+
+
 @contextmanager
 def one_by_one() -> Iterator[None]:
     """The first process goes through, then the others: they find what it has made."""
     if rank():
-        dist.barrier()
+        meet()
     try:
         yield
     finally:
-        if size() > 1 and not rank():
-            dist.barrier()
+        if not rank():
+            meet()
 
 
 def size() -> int:

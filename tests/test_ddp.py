@@ -8,12 +8,14 @@ batch norm that learns normalises each process's own share, so those runs agree 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from torch import Tensor
 from mlcl import Experiment, Samples, Stream, Task, ranks
 from mlcl.config import from_tree
 from mlcl.errors import ConfigError
-from mlcl.experiment import LoopConfig
+from mlcl.experiment import Interrupted, LoopConfig
 from mlcl.learner import learner
 from mlcl.types import Images
 
@@ -66,20 +68,40 @@ def stream() -> Stream:
     return Stream(names, tasks, "random")
 
 
-def learn(case: str, folder: Path) -> dict[str, Any]:
-    """Everything that processes must agree on."""
+def begin(case: str, folder: Path, interrupted: Callable[[], bool] = lambda: False) -> Experiment:
     method, options = CASES[case]
     kind = learner(method)
     tree = {"backbone": {"name": "tiny", **options}, "hidden": 16, "graph_width": 16}
     tree["optimizer"] = {"name": "sgd", "lr": 1e-2, "head_lr": 1e-2}
     known = kind.Config.__dataclass_fields__
     made = kind(from_tree(kind.Config, {key: value for key, value in tree.items() if key in known}))
-    work = stream()
     config = LoopConfig(batch_size=8, log_every=2, checkpoint_every=2, checkpoint_seconds=0)
-    experiment = Experiment(work, made, config=config, folder=folder / case)
+    return Experiment(stream(), made, config=config, folder=folder / case, interrupted=interrupted)
+
+
+def learn(case: str, folder: Path) -> dict[str, Any]:
+    """Everything that processes must agree on."""
+    return outcome(case, begin(case, folder))
+
+
+def stopped_and_resumed(case: str, folder: Path) -> dict[str, Any]:
+    """One process alone is asked to stop, in the middle of the second task; both do, and both go on."""
+    first = begin(case, folder, interrupted=lambda: first.progress.task == 1 and ranks.rank() == 1)
+    with contextlib.suppress(Interrupted):
+        first.run()
+        raise AssertionError("nobody stopped")
+    assert (first.progress.task, first.progress.step) == (1, 2)
+    second = begin(case, folder)
+    assert second.resume()
+    return outcome(case, second)
+
+
+def outcome(case: str, experiment: Experiment) -> dict[str, Any]:
+    made: Any = experiment.learner
+    options = CASES[case][1]
     results = experiment.run()
     found: dict[str, Any] = {"evaluations": results["evaluations"]}
-    found["probabilities"] = made.predict(work[-1].test.images.load(np.arange(10))).tolist()
+    found["probabilities"] = made.predict(experiment.stream[-1].test.images.load(np.arange(10))).tolist()
     if hasattr(made, "acm"):
         found["counts"] = [made.acm.co.tolist(), made.acm.seen.tolist(), made.acm.old.tolist()]
     if hasattr(made, "sums"):
@@ -104,6 +126,7 @@ def main(folder: Path) -> None:
     torch.set_num_threads(1)
     ranks.join()
     found: dict[str, Any] = {case: learn(case, folder) for case in CASES}
+    found["resumed"] = stopped_and_resumed("agcn++", folder / "stopped")
     found["er"] = refused()
     found["agreed"] = ranks.agreed(f"of {ranks.rank()}")
     found["union"] = sorted(ranks.union({ranks.rank(): "broken"}).items())
@@ -148,6 +171,11 @@ def test_two_processes_learn_what_one_learns(
         close(first[case], alone, 1e-6 if case == "ridge" else 1e-4)
     saved = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")}
     assert {path.relative_to(folder).as_posix() for path in (folder / case).rglob("*.*")} == saved  # by one
+
+
+def test_both_stop_and_go_on(two: tuple[Path, list[dict[str, Any]]]) -> None:
+    for found in two[1]:
+        assert found["resumed"] == found["agcn++"]  # to the bit
 
 
 def test_counts_of_known_labels_are_exact(two: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
