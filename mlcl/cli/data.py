@@ -57,6 +57,9 @@ def build(
 
     from mlcl import split
 
+    masks = [s for s in settings or [] if s.startswith(("stream.scenario", "stream.partial"))]
+    if masks:
+        raise ConfigError(f"--set {masks[0]}: not part of a split; it is chosen where the split is used")
     recipe = _recipe(source, settings or [], plugin or [])
     made = split.make_from(recipe.source, recipe.stream)
     before = out.read_bytes() if out.is_file() else None
@@ -80,6 +83,9 @@ def check(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of --against: data.* and stream.*")
     ] = None,
+    cache: Annotated[
+        list[Path] | None, typer.Option(help="Compare the checksums of this cache, too; may be repeated.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write every finding here, one a line.")] = None,
 ) -> None:
     """Look at every file and every label; find pictures that two tasks, or training and testing, share.
@@ -91,11 +97,14 @@ def check(
     from mlcl import split
     from mlcl.cli.bar import counting
     from mlcl.data.gather import counted, folder
+    from mlcl.data.shards import Shards
     from mlcl.split.audit import KINDS
 
     console = Console()
     read = split.read(file)
     folder(str(root), "root")
+    for place in cache or []:
+        Shards(place).verify()
     found = []
     if against is not None:
         found += split.compare(read, _recipe(against, settings or [], []).source.table())
@@ -147,7 +156,9 @@ def show(
     place.mkdir(parents=True, exist_ok=True)
     report = place / f"{file.stem}.report.png"
     report.write_bytes(split.picture(read))
-    console.print(f"\n{report}", highlight=False, markup=False)
+    sheet = report.with_suffix(".tsv")
+    sheet.write_text(split.Figures.of(read).text(read), encoding="utf-8")
+    console.print(f"\n{report}\n{sheet}", highlight=False, markup=False)
     if root is None:
         console.print("(give --root FOLDER for a sheet of its images)", markup=False)
         return

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlcl.data.artefact import TEST, TRAIN, VALIDATION, Split
+from mlcl.data.artefact import TEST, TRAIN, VALIDATION, Split, quoted
 from mlcl.data.table import UNKNOWN
 
 
@@ -52,6 +52,16 @@ class Figures:
             specific, mixed, positives, (split.labels[split.part == TEST] == 1).sum(axis=0),
             entries / (images * classes), dict(Counter(split.dropped.values()).most_common()),
         )  # fmt: skip
+
+    def text(self, split: Split) -> str:
+        """Training images of each task that show a class, and test images, as tab-separated values."""
+        heads = ["class", "its task", *(f"train {task + 1}" for task in range(len(split.tasks))), "test"]
+        lines = [heads]
+        owner = np.repeat(np.arange(len(split.tasks)), split.widths)
+        for column, name in enumerate(split.class_names):
+            counts = [*self.positives[:, column].tolist(), int(self.tested[column])]
+            lines.append([quoted(name), str(owner[column] + 1), *map(str, counts)])
+        return "".join("\t".join(line) + "\n" for line in lines)
 
     def balance(self, widths: tuple[int, ...]) -> float:
         """Largest task by smallest, in training images a class."""

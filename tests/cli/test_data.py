@@ -126,6 +126,8 @@ WRONG = {
     "no such source": (("data", "build", "cvs", "--out", "a.split"), "'cvs'; did you mean 'csv'"),
     "a key of another table": ((*BUILD, "--set", "loop.epochs=2", "--out", "a.split"),
                                "--set loop.epochs=2: of a split, keys are data.* and stream.*"),
+    "a mask": ((*BUILD, "--set", "stream.scenario=cl", "--out", "a.split"),
+               "not part of a split; it is chosen where the split is used"),
     "an unknown key": ((*BUILD, "--set", "stream.wey=2", "--out", "a.split"), "did you mean 'way'"),
     "a drawn source": (("data", "build", "scenes", "--out", "a.split"), "no files of their own"),
     "over another file": ((*BUILD, "--out", "photos/labels.csv"), "exists, and is no split"),
@@ -213,7 +215,13 @@ def test_show(built: Path, run: Any) -> None:
     assert sorted(path.name for path in built.parent.glob("*.png")) == ["toys.report.png"]
     code, out, _ = run("data", "show", "toys.split", "--root", "photos", "--out", "pictures", "--images", "3")
     assert code == 0
-    assert {path.name for path in Path("pictures").iterdir()} == {"toys.report.png", "toys.images.png"}
+    names = {path.name for path in Path("pictures").iterdir()}
+    assert names == {"toys.report.png", "toys.report.tsv", "toys.images.png"}
+    assert (
+        Path("pictures/toys.report.tsv")
+        .read_text()
+        .startswith("class\tits task\ttrain 1\ttrain 2\ttest\ncat\t1")
+    )
     wide = width("pictures/toys.images.png")
     options = ("--set", "stream.scenario=cl", "--set", "data.size=32")
     assert run("data", "show", "toys.split", "--root", "photos", "--images", "4", *options)[0] == 0
@@ -240,6 +248,16 @@ def test_the_second_run_reads_no_image(built: Path, run: Any, features: bool) ->
     code, out, _ = run("run", "r.toml", "--out", "first", *options)
     assert code == 0
     assert f"filling the cache: {len(read(built))} of {len(read(built))}" in out
+    filled = ["pixels", *["features"] * features]
+    checked = ("data", "check", "toys.split", "--root", "photos", *(f"--cache={place}" for place in filled))
+    assert run(*checked)[0] == 0
+    rows = Path(filled[-1], "rows-00000.npy")
+    whole = rows.read_bytes()
+    rows.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    code, _, err = run(*checked)
+    assert code == 2
+    assert "rows-00000.npy: damaged (wrong checksum)" in err
+    rows.write_bytes(whole)
     for path in Path("photos").glob("*.png"):
         path.unlink()
     if features:

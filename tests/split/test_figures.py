@@ -45,6 +45,15 @@ def test_by_hand() -> None:
     assert list(figures.dropped.items()) == [("no such file", 2), ("shows no class of the stream", 1)]
 
 
+def test_as_a_table() -> None:
+    assert Figures.of(SPLIT).text(SPLIT).splitlines() == [
+        "class\tits task\ttrain 1\ttrain 2\ttest",
+        "cat\t1\t3\t1\t1",
+        "dog\t1\t1\t1\t1",
+        "car\t2\t1\t2\t1",
+    ]
+
+
 def test_where_nothing_is_known_of_other_tasks() -> None:
     """As in the authors' own files: nobody can say which image is mixed."""
     labels = SPLIT.labels.copy()
