@@ -162,11 +162,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--setting", choices=sorted(SETTINGS), default="lite0")
+    parser.add_argument("--setting", choices=sorted(SETTINGS))
     parser.add_argument("--batches", type=int, default=0)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    setting = options.setting or ("lite0" if device == "cuda" else "small")
     batches = options.batches or (8 if options.quick else 100 if device == "cuda" else 20)
     absent = {name for name in UNUSED if missing(name)}
     sys.meta_path.insert(0, StandIn(absent))
@@ -175,11 +176,11 @@ def main() -> None:
     for method in ("fine-tuning", "lwf"):
         for workers in (0, 4):
             name = f"{method}: avalanche, {workers} workers"
-            candidates[name] = lambda m=method, w=workers: avalanche(m, options.setting, device, batches, w)
-        candidates[f"{method}: mlcl"] = lambda m=method: ours(m, options.setting, device, batches)
+            candidates[name] = lambda m=method, w=workers: avalanche(m, setting, device, batches, w)
+        candidates[f"{method}: mlcl"] = lambda m=method: ours(m, setting, device, batches)
         if device == "cuda":
             candidates[f"{method}: mlcl, recorded"] = lambda m=method: ours(
-                m, options.setting, device, batches, record=True
+                m, setting, device, batches, record=True
             )
     speeds: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(rounds):  # they take turns, so that a busy machine slows all alike
@@ -198,7 +199,7 @@ def main() -> None:
 
     whole = {
         "device": device,
-        "setting": options.setting,
+        "setting": setting,
         "batches a task": batches,
         "images a second": result,
     }

@@ -95,18 +95,19 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--setting", choices=sorted(SETTINGS), default="lite0")
+    parser.add_argument("--setting", choices=sorted(SETTINGS))
     parser.add_argument("--methods", nargs="*", default=["fine-tuning", "agcn++"])
     parser.add_argument("--batches", type=int, default=0)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    setting = options.setting or ("lite0" if device == "cuda" else "small")
     batches = options.batches or (10 if options.quick else 300 if device == "cuda" else 20)
-    result: dict[str, Any] = {"device": device, "setting": options.setting, "batches a task": batches}
+    result: dict[str, Any] = {"device": device, "setting": setting, "batches a task": batches}
     for method in options.methods:
-        result[method] = measure(method, options.setting, device, batches)
+        result[method] = measure(method, setting, device, batches)
         if device == "cuda":
-            result[f"{method} recorded"] = measure(method, options.setting, device, batches, record=True)
+            result[f"{method} recorded"] = measure(method, setting, device, batches, record=True)
     text = json.dumps(result | {"bar": "loop / bare step >= 0.9", "made": provenance()}, indent=1)
     print(text)
     if options.out:

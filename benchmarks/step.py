@@ -1,6 +1,6 @@
 """One step of a method against its floor, and against classes and tasks; ratios of one run, side by side.
 
-    python benchmarks/step.py [--out FILE.json] [--quick]      both settings on a GPU, the small one on a CPU
+    python benchmarks/step.py [--out FILE.json] [--quick]      two settings on a GPU, the small one on a CPU
     python benchmarks/step.py --sync                           GPU: where does a step wait for the device?
     python benchmarks/step.py --compile                        what torch.compile costs and gives (minutes)
 
@@ -40,6 +40,7 @@ WIDTHS = (36, 4)  # classes of the task before and of this one
 SETTINGS = {  # backbone, side in pixels, images a batch
     "lite0": ("efficientnet-lite0", 224, 32),
     "resnet101": ("timm:resnet101", 448, 8),
+    "small": ("efficientnet-lite0", 128, 16),  # what a CPU learns
     "tiny": ("tiny", 32, 32),
 }
 
@@ -102,7 +103,11 @@ def floor(device: str, setting: str) -> Callable[..., dict[str, torch.Tensor]]:
 
 
 def side_by_side(steps: Steps, device: str, rounds: int, repeat: int) -> dict[str, float]:
-    """Median milliseconds a step; the candidates take turns, so that a busy machine slows all alike."""
+    """Median milliseconds a step; the candidates take turns, so that a busy machine slows all alike.
+
+    On a CPU these are milliseconds of its work, which others on the machine do not lengthen: use one thread.
+    """
+    clock = time.perf_counter if device == "cuda" else time.process_time
 
     def wait() -> None:
         if device == "cuda":
@@ -115,11 +120,11 @@ def side_by_side(steps: Steps, device: str, rounds: int, repeat: int) -> dict[st
     for _ in range(rounds):
         for name, step in steps.items():
             wait()
-            began = time.perf_counter()
+            began = clock()
             for _ in range(repeat):
                 step()
             wait()
-            times[name].append(1000 * (time.perf_counter() - began) / repeat)
+            times[name].append(1000 * (clock() - began) / repeat)
     return {name: round(statistics.median(values), 4) for name, values in times.items()}
 
 
@@ -193,7 +198,7 @@ def measure(setting: str, device: str, options: argparse.Namespace) -> dict[str,
         own = {n: v for n, v in ms.items() if n.endswith("recorded")}
         result["to the recorded floor"] = {n: round(v / ms["floor recorded"], 3) for n, v in own.items()}
     result["one step"] = {n: launches(step, device) for n, step in steps.items() if "++" in n or "floor" in n}
-    if setting == "lite0":
+    if SETTINGS[setting][0] == "efficientnet-lite0":
         ways = {"folded": with_folding(bare, inputs, True), "unfolded": with_folding(bare, inputs, False)}
         result["floor by batch norm, ms"] = side_by_side(ways, device, rounds, repeat)
     del steps
@@ -201,7 +206,7 @@ def measure(setting: str, device: str, options: argparse.Namespace) -> dict[str,
     grown = {
         f"{c} classes": (c - c // 10, c // 10) if c > 9 else (c // 2, c - c // 2) for c in options.classes
     }
-    if setting == "lite0":
+    if SETTINGS[setting][0] == "efficientnet-lite0":
         grown |= {f"200 classes in {t} tasks": (200 // t,) * t for t in options.tasks}
     result["agcn++ by classes and tasks, ms"] = side_by_side(
         {name: observes("agcn++", device, setting, widths) for name, widths in grown.items()},
@@ -275,7 +280,9 @@ def main() -> None:
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     timm = device == "cuda" and importlib.util.find_spec("timm") is not None
-    settings = options.settings or ["lite0", *(["resnet101"] if timm else [])]
+    settings = options.settings or (
+        ["lite0", *(["resnet101"] if timm else [])] if device == "cuda" else ["small"]
+    )
     began = time.perf_counter()
     if options.sync:
         if device == "cpu":
