@@ -12,13 +12,12 @@ import argparse
 import json
 import statistics
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from step import SETTINGS, make
+from step import SETTINGS, clock, make
 
 from mlcl import Experiment, Samples, Stream, Task
 from mlcl.experiment import LoopConfig
@@ -73,18 +72,18 @@ def measure(method: str, setting: str, device: str, batches: int, **options: Any
             for batch in experiment._batches(task, np.arange(8 * size)):  # warm, and recorded
                 learner.observe(batch)
             wait(device)
-            began = time.perf_counter()
+            began = clock(device)
             for batch in experiment._remaining(task):
                 experiment._learn(batch)
             wait(device)
-            loops.append(batches * size / (time.perf_counter() - began))
+            loops.append(batches * size / (clock(device) - began))
             here = task.train.batch(np.arange(size)).to(device)
             wait(device)
-            began = time.perf_counter()
+            began = clock(device)
             for _ in range(batches):
                 learner.observe(here)
             wait(device)
-            steps.append(batches * size / (time.perf_counter() - began))
+            steps.append(batches * size / (clock(device) - began))
     last = {"loop, images/s": loops[-1], "bare step, images/s": steps[-1]}  # with an expert, if there is one
     share = statistics.mean(a / b for a, b in zip(loops, steps, strict=True))
     return {name: round(value, 1) for name, value in last.items()} | {"loop / bare step": round(share, 3)}

@@ -102,12 +102,13 @@ def floor(device: str, setting: str) -> Callable[..., dict[str, torch.Tensor]]:
     return step
 
 
-def side_by_side(steps: Steps, device: str, rounds: int, repeat: int) -> dict[str, float]:
-    """Median milliseconds a step; the candidates take turns, so that a busy machine slows all alike.
+def clock(device: str) -> float:
+    """Seconds; on a CPU those of its work, which others on the machine do not lengthen: use one thread."""
+    return time.perf_counter() if device == "cuda" else time.process_time()
 
-    On a CPU these are milliseconds of its work, which others on the machine do not lengthen: use one thread.
-    """
-    clock = time.perf_counter if device == "cuda" else time.process_time
+
+def side_by_side(steps: Steps, device: str, rounds: int, repeat: int) -> dict[str, float]:
+    """Median milliseconds a step; the candidates take turns, so that a busy machine slows all alike."""
 
     def wait() -> None:
         if device == "cuda":
@@ -120,11 +121,11 @@ def side_by_side(steps: Steps, device: str, rounds: int, repeat: int) -> dict[st
     for _ in range(rounds):
         for name, step in steps.items():
             wait()
-            began = clock()
+            began = clock(device)
             for _ in range(repeat):
                 step()
             wait()
-            times[name].append(1000 * (clock() - began) / repeat)
+            times[name].append(1000 * (clock(device) - began) / repeat)
     return {name: round(statistics.median(values), 4) for name, values in times.items()}
 
 
