@@ -17,6 +17,7 @@ from mlcl.errors import RunError
 
 ROWS = 1024  # rows that wait for one product; a product a batch would move G through memory each time
 STRIP = 1024  # columns of G worked out at once; only what is on or below the diagonal is
+SURE = 5.0  # logits; sums cannot tell .993 from more
 PROBES = 16  # random vectors that estimate a trace
 
 
@@ -101,7 +102,10 @@ class Fit:
     leverage: Tensor  # (S,) how much of its own score an image's target decides, on average
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        return (self.slope * scores + self.offset).sigmoid()
+        """Strictly rising with the score, in float32 too: beyond SURE certainty grows with the logarithm."""
+        logits = self.slope * scores + self.offset
+        beyond = (logits.abs() - SURE).clamp_min(0)
+        return (logits.clamp(-SURE, SURE) + logits.sign() * beyond.log1p()).sigmoid()
 
 
 class _Attempt(NamedTuple):

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as Reference
 from torch import Tensor
 
 from mlcl.errors import RunError
-from mlcl.nn.normal import STRIP, NormalEquations, fill_in_past, solve, symmetric
+from mlcl.nn.normal import STRIP, Fit, NormalEquations, fill_in_past, solve, symmetric
 
 
 def with_one(x: Tensor) -> Tensor:
@@ -129,6 +129,16 @@ def test_probabilities_from_sums_are_as_good_as_a_logistic_fit_on_scores() -> No
 
     assert log_loss(p) < 1.03 * log_loss(best)
     assert p.mean() == pytest.approx(y[test].mean(), abs=0.03)
+
+
+def test_probabilities_tell_apart_what_scores_tell_apart() -> None:
+    """Even of a rare class, whose slope is steep, and in float32."""
+    one = torch.ones(1, dtype=torch.float64)
+    fit = Fit(one[:, None], 200 * one, -6 * one, one, one, one)
+    p = fit.probabilities(torch.linspace(-0.5, 1.5, 2001, dtype=torch.float64)[:, None]).float()
+    assert (p.diff(dim=0) > 0).all()
+    assert fit.probabilities(0.03 * one).item() == pytest.approx(0.5)
+    assert fit.probabilities(0.04 * one).item() == pytest.approx(1 / (1 + np.exp(-2)))
 
 
 def test_a_class_without_a_positive_is_unlikely_and_finite() -> None:
