@@ -17,7 +17,7 @@ from mlcl.errors import RunError
 
 ROWS = 1024  # rows that wait for one product; a product a batch would move G through memory each time
 STRIP = 1024  # columns of G worked out at once; only what is on or below the diagonal is
-SURE = 5.0  # logits; sums cannot tell .993 from more
+SURE = 4.0  # logits; sums cannot tell .982 from more
 PROBES = 16  # random vectors that estimate a trace
 
 
