@@ -16,6 +16,7 @@ run tests -m pytest -o addopts= -o filterwarnings=default --import-mode=importli
 tail -5 "$OUT/tests.log"
 run step benchmarks/step.py --out "$OUT/engine-step.json"
 run sync benchmarks/step.py --sync --out "$OUT/engine-sync.json"
+run bookkeeping benchmarks/bookkeeping.py --out "$OUT/engine-bookkeeping.json"
 run loop benchmarks/loop.py --out "$OUT/engine-loop.json"
 run avalanche benchmarks/avalanche_compare.py --batches 60 --out "$OUT/engine-avalanche.json"
 for name in tests step sync loop avalanche; do
