@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given, settings
 from PIL import Image
 
 from mlcl import StreamConfig, build, source, sources, split
+from mlcl.errors import DataError
 from mlcl.types import Stream
 
 LETTERS = "abcdefghijkl"  # twelve images; every third is for testing
@@ -151,3 +154,45 @@ def test_every_source(tmp_path: Path, name: str, make: Callable[[Path], dict[str
     rows = [direct[ref] for ref in made.refs]
     pixels = loaded[0].train.images.load(range(len(made)))
     assert (pixels == read.images.load(rows)).all()  # the same file behind each name
+
+
+@st.composite
+def damage(draw: st.DrawFn, data: bytes) -> bytes:
+    """Bytes changed, cut off, put in, or cut out."""
+    a, b = sorted(draw(st.tuples(st.integers(0, len(data)), st.integers(0, len(data)))))
+    more = draw(
+        st.sampled_from([b",", b'"', b"\n", b"\t", b"{", b"]", b"0", b"-1", b"\0", b"\xff", b"../", b"<"])
+    )
+    return draw(
+        st.sampled_from(
+            [data[:a] + more + data[a + 1 :], data[:a], data[:a] + more + data[a:], data[:a] + data[b:]]
+        )
+    )
+
+
+@pytest.mark.parametrize(("name", "make"), TREES.values(), ids=TREES)
+def test_any_damage_to_label_files(tmp_path: Path, name: str, make: Callable[[Path], dict[str, Any]]) -> None:
+    """It is a table still, or one line that says where to look; no other error gets out."""
+    settings_of = {"root": str(tmp_path), **make(tmp_path)}
+    labels = [
+        path
+        for path in sorted(tmp_path.rglob("*"))
+        if path.suffix in (".json", ".csv", ".txt", ".xml", ".zip")
+    ]
+    kind = source(name)
+
+    @given(st.data())
+    @settings(max_examples=40, deadline=None)
+    def damaged(data: st.DataObject) -> None:
+        path = data.draw(st.sampled_from(labels))
+        whole = path.read_bytes()
+        path.write_bytes(data.draw(damage(whole)))
+        try:
+            kind(kind.Config(**settings_of)).table()
+        except DataError as error:
+            assert str(tmp_path) in str(error) or error.args[0].startswith(tmp_path.name)  # noqa: PT017
+            assert "\n" not in str(error)  # noqa: PT017
+        finally:
+            path.write_bytes(whole)
+
+    damaged()
