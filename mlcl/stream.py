@@ -138,7 +138,8 @@ def _refuse_own_marks_only(table: LabelTable) -> None:
         if mine.any() and (table.labels[mine, :stop] == UNKNOWN).all():
             raise DataError(
                 f"{table.name}: scenario cl, but nothing is known of earlier classes in task {task + 1}; "
-                'give the full labels (data.full_labels), or set stream.scenario = "il"'
+                "give the full labels (data.full_labels; before a split file is made of it), "
+                'or set stream.scenario = "il"'
             )
 
 

@@ -19,6 +19,7 @@ from mlcl.stream import NOWHERE, Placement, StreamConfig, build, place
 from mlcl.types import Stream
 
 MASKS = ("scenario", "partial")  # of what is placed, what is marked: decided where the split is used
+_ABSOLUTE = re.compile(r"[/\\]|[A-Za-z]:[/\\]")
 PLACES = ("root", "cache", "features", "size", "outside", "missing")  # nor is what only concerns the files
 
 
@@ -33,6 +34,12 @@ def make_from(origin: Source, stream: StreamConfig) -> Split:
     if not isinstance(table.images, FileImages):
         raise DataError(f"{origin.name}: its images are no files of their own, which is what a split names")
     files = table.images.refs
+    fixed = next((file for file in files if _ABSOLUTE.match(file)), None)
+    if fixed is not None:
+        raise DataError(
+            f"{origin.name}: {fixed} is an absolute path, and a split is loaded wherever the images are; "
+            "write paths relative to one folder, and name that: data.root"
+        )
     placed = place(table, stream)
     dropped = {**table.dropped, **_left_out(placed, table.owner)}
     table = placed.table

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +186,27 @@ def test_a_task_without_images(tmp_path: Path) -> None:
     path.write_text("path,cat,dog,split\na.jpg,1,0,train\nb.jpg,0,1,test\nc.jpg,0,1,train\n")
     with pytest.raises(DataError, match=r"labels: task 1 \(cat\) has no test image"):
         made(path, way=1)
+
+
+def test_a_path_that_is_right_in_one_place_only(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("path,cat,split\na.jpg,1,train\n/home/me/b.jpg,1,test\n")
+    with pytest.raises(DataError, match=r"csv: /home/me/b\.jpg is an absolute path, .* data\.root"):
+        split.make("csv", annotations=str(path), missing="keep", outside=True)
+
+
+def test_cl_of_a_split_that_knows_only_its_own(tmp_path: Path) -> None:
+    """A split of the authors' files has IL's labels, and says so instead of passing them for CL's."""
+    made(write(tmp_path)).write(tmp_path / "a.split")
+    known = split.read(tmp_path / "a.split")
+    labels = known.labels.copy()
+    for task, (a, b) in enumerate(pairwise(known.edges)):
+        mine = (known.task == task) & (known.part == 0)
+        labels[np.ix_(mine, np.r_[0:a, b : labels.shape[1]])] = -1
+    dataclasses.replace(known, labels=labels).write(tmp_path / "a.split")
+    assert len(split.load(tmp_path / "a.split", tmp_path, data={"missing": "keep"})) == 3
+    with pytest.raises(DataError, match=r"scenario cl, but nothing is known of earlier classes in task 2"):
+        split.load(tmp_path / "a.split", tmp_path, data={"missing": "keep"}, scenario="cl")
 
 
 def test_wrong_settings(tmp_path: Path) -> None:
