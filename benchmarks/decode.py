@@ -1,6 +1,6 @@
 """How fast images come: from JPEG files against the bare decoders, and from the packed cache.
 
-    python benchmarks/decode.py [--out benchmarks/results/decode-2core.json] [--rounds 7]
+    python benchmarks/decode.py [--out benchmarks/results/decode.json] [--rounds 7]
 
 One thread, in images a second of its processor time (what others do on the machine then hardly counts);
 the best of several rounds, in which all take turns. The JPEGs are drawn here, with the spectrum and the

@@ -60,7 +60,7 @@ def test_a_million_rows() -> None:
 
 def test_decoding() -> None:
     """As the page says: at its own speed where a JPEG can be decoded at half its sides, and not elsewhere."""
-    small, large = (result("decode-2core.json")[size]["ratios"] for size in ("640 x 480", "2016 x 1512"))
+    small, large = (result("decode.json")[size]["ratios"] for size in ("640 x 480", "2016 x 1512"))
     bare, packed = "files / bare (simplejpeg)", "packed / files (simplejpeg)"
     assert small["to 224 px"][bare] >= 0.9
     assert small["to 256 px"][bare] == pytest.approx(0.8, abs=0.05)
