@@ -23,7 +23,7 @@
 set -u
 limit=$1 workers=$2; shift 2
 begin=$SECONDS
-site=$(realpath "${SITE:-.device/code}") data=$HOME/d/data out=$HOME/out
+site=$(realpath "${SITE:-.device/code}") data=$HOME/d/data out=$HOME/grids
 export COCO128=$data PYTHONPATH=$PWD:$site PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 COLUMNS=130
 mkdir -p "$data" "$out" "$OUT"
 say() { echo "$((SECONDS - begin)) s: $*"; }

@@ -36,6 +36,7 @@ BLOCK = re.compile(r"(<!-- ([\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 METRICS = ("mAP", "CP", "CR", "CF1", "OP", "OR", "OF1")
 PAPER_NAMES = {"a-gem": "AGEM", "fine-tuning": "Fine-Tuning", "multi-task": "Multi-Task"}
 FORGOTTEN = "forgetting_absolute"
+SHORT = (("mAP", "mean_over_tests"), ("mAP", "final"), ("CF1", "mean_over_tests"), ("OF1", "mean_over_tests"))
 
 Tree = dict[str, Any]
 
@@ -83,7 +84,12 @@ def spread(rows: Sequence[Tree], metric: str, summary: str) -> str:
     return f"{np.mean(values):.2f}{behind}"
 
 
+NOT_RUN = "Not run yet: the machine was lent for too short a time."
+
+
 def scores(found: Found, scenario: str) -> str:
+    if not found.of(scenario):
+        return NOT_RUN
     heads = ("method", "mAP, mean of tests", "the paper's", "mAP, last test", "forgetting", "the paper's",
              "CF1", "the paper's", "OF1", "the paper's", "seeds")  # fmt: skip
     lines = []
@@ -108,6 +114,8 @@ def lacking(found: Found, scenario: str) -> str:
 
 
 def every_metric(found: Found, scenario: str) -> str:
+    if not found.of(scenario):
+        return NOT_RUN
     lines = []
     for method, rows in found.of(scenario).items():
         lines.append((label(method), *(f"{mean(rows, m, 'mean_over_tests'):.2f}" for m in METRICS)))
@@ -128,12 +136,29 @@ def settings(found: Found) -> str:
     return table(("method", "best settings", "best", "worst", "tried"), lines)
 
 
+def short(found: Found) -> str:
+    """Every method's best settings on the short stream of the search."""
+    best: dict[str, Tree] = {}
+    for row in found.rows("search"):
+        kept = best.get(row["method"])
+        if kept is None or mean([row], "mAP", "mean_over_tests") > mean([kept], "mAP", "mean_over_tests"):
+            best[row["method"]] = row
+    ordered = sorted(best.items(), key=lambda item: -mean([item[1]], "mAP", "mean_over_tests"))
+    lines = [
+        (label(method), *(f"{mean([row], m, s):.2f}" for m, s in SHORT),
+         said(found.printed("il", method).get("mAP")))
+        for method, row in ordered
+    ]  # fmt: skip
+    heads = ("method", "mAP, mean of tests", "mAP, last test", "CF1", "OF1", "the paper's mAP")
+    return table(heads, lines)
+
+
 def variants(found: Found) -> str:
     groups: dict[str, list[Tree]] = {}
     for row in found.rows("variants"):
         groups.setdefault(json.dumps(row["settings"]), []).append(row)
     if not groups:
-        return "Not run in the time that the machine was lent for."
+        return NOT_RUN
     base = mean(groups.get("{}", []), "mAP", "mean_over_tests")
     ordered = sorted(groups.items(), key=lambda item: -mean(item[1], "mAP", "mean_over_tests"))
     lines = []
@@ -148,7 +173,7 @@ def paper_settings(found: Found) -> str:
     tuned = found.of("il")
     rows = sorted(found.rows("paper"), key=lambda row: -row["summary"]["mAP"]["mean_over_tests"])
     if not rows:
-        return "Not run in the time that the machine was lent for."
+        return NOT_RUN
     lines = [
         (label(row["method"]), spread([row], "mAP", "mean_over_tests"),
          spread(tuned.get(row["method"], []), "mAP", "mean_over_tests"),
@@ -159,6 +184,8 @@ def paper_settings(found: Found) -> str:
 
 
 def acm(found: Found) -> str:
+    if not found.of("il"):
+        return NOT_RUN
     lines = []
     for scenario in ("il", "cl"):
         for method, rows in found.of(scenario).items():
@@ -171,16 +198,19 @@ def acm(found: Found) -> str:
     return table(heads, lines)
 
 
-def made(found: Found) -> str:
-    grid = found.grids["final"]
+def made(found: Found, *names: str) -> str:
+    """How the figures of these grids came about; the first one says what was learnt."""
+    if names[0] not in found.grids or not found.rows(names[0]):
+        return NOT_RUN
+    grid = found.grids[names[0]]
     made, tasks = grid["made"], grid["tasks"]
-    seeds = sorted({row["seed"] for row in [*found.rows("final"), *found.rows("seeds")]})
-    spent = sum(row["seconds"] or 0 for name in found.grids for row in found.grids[name]["cells"])
-    runs = sum(len(found.rows(name)) for name in found.grids)
+    seeds = sorted({row["seed"] for name in names for row in found.rows(name)})
+    spent = sum(row["seconds"] or 0 for name in names for row in found.rows(name))
+    runs = sum(len(found.rows(name)) for name in names)
     backbone = next(iter(grid["recipe"]["method"].values()))["backbone"]
     return "\n".join((
         f"- Images: {sum(task['train'] for task in tasks):,} for training in {len(tasks)} tasks, "
-        f"{tasks[-1]['test']:,} for testing, seen once.",
+        f"seen once; {tasks[-1]['test']:,} others to {'choose by' if names[0] == 'search' else 'test on'}.",
         f"- Network: {backbone['name']} at {backbone['size']} pixels, batch norm {backbone['norm']}, "
         f"batches of {grid['recipe']['loop']['batch_size']}.",
         f"- Machine: {made['gpu'] or 'CPU'}, PyTorch {made['torch']}, {made['date'][:10]}; {runs} runs, "
@@ -192,11 +222,13 @@ def made(found: Found) -> str:
 
 def filled(text: str, found: Found) -> str:
     blocks = {
-        "made": lambda: made(found),
+        "made": lambda: made(found, "final", "seeds"),
         "scores il": lambda: scores(found, "il"),
         "scores cl": lambda: scores(found, "cl"),
-        "picture il": lambda: "![mAP after each task, IL](split-coco-il.png)",
-        "picture cl": lambda: "![mAP after each task, CL](split-coco-cl.png)",
+        "picture il": lambda: picture(found, "il"),
+        "picture cl": lambda: picture(found, "cl"),
+        "short": lambda: short(found),
+        "short made": lambda: made(found, "search"),
         "settings": lambda: settings(found),
         "variants": lambda: variants(found),
         "paper settings": lambda: paper_settings(found),
@@ -207,8 +239,15 @@ def filled(text: str, found: Found) -> str:
     return BLOCK.sub(lambda m: f"{m[1]}{blocks[m[2]]()}\n{m[3]}", text)
 
 
+def picture(found: Found, scenario: str) -> str:
+    name = f"split-coco-{scenario}.png"
+    return f"![mAP after each task, {scenario.upper()}]({name})" if found.of(scenario) else NOT_RUN
+
+
 def pictures(found: Found, folder: Path) -> None:
     """mAP after each task, of the first seed."""
+    if not found.rows("final"):
+        return
     tasks = found.grids["final"]["tasks"]
     seen = np.cumsum([len(task["classes"]) for task in tasks]).tolist()
     for scenario in ("il", "cl"):
@@ -232,6 +271,7 @@ def recipes(found: Found, folder: Path) -> None:
         method = winner["method"]
         chosen = put(found.grids["search"]["recipe"], winner["searched"], method)["method"][method]
         chosen.pop("embeddings", None)  # a file of that machine
+        chosen["backbone"].pop("size")  # the search may run smaller
         base = load_recipe(str(folder / "_split-coco.toml"), [{"methods": [method]}]).tree()["method"][method]
         tree = {
             "extends": "../_split-coco.toml",
