@@ -145,7 +145,7 @@ class Bench:
         step = self.options.chunk
         parts = []
         for a in range(0, len(self.pixels), step):
-            x = self.pixels.load(np.arange(a, min(a + step, len(self.pixels))))
+            x = self.pixels.load(np.arange(a, min(a + step, len(self.pixels)))).to(self.device)
             with torch.autocast(self.device, torch.float16, enabled=self.device == "cuda"):
                 f = deep_features(net, x.flip(-1) if mirrored else x, "stages", "mean+max")
             parts.append(f[:, : self.options.features].half())
