@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mlcl import metrics, ranks, store
 from mlcl.config import Tree
@@ -127,12 +128,21 @@ class Experiment:
         rows = np.unique(np.concatenate([t.test.rows for t in tests]))
         images = self._near(tests[-1].test.images)
         probabilities = np.zeros((len(rows), self.learner.seen), np.float32)
+        cuda = self.learner.device.type == "cuda"
+
+        def load(place: np.ndarray) -> Tensor:
+            x = images.load(rows[place])
+            return x.pin_memory() if cuda and not x.is_cuda else x
+
         size = self.config.test_batch_size
         places = [np.arange(a, min(a + size, len(rows))) for a in range(0, len(rows), size)]
         places = places[ranks.rank() :: ranks.size()]
-        for place, x in zip(places, _ahead(lambda p: images.load(rows[p]), places), strict=True):
-            probabilities[place] = self.learner.predict(x).cpu().numpy()
+        said = []  # on the device until the last is there: reading each would wait for it
+        for place, x in zip(places, _ahead(load, places), strict=True):
+            said.append(self.learner.predict(x))
             self.watcher.testing(len(place), len(rows))
+        if said:
+            probabilities[np.concatenate(places)] = torch.cat(said).cpu().numpy()
         probabilities, broken = ranks.total(probabilities), ranks.union(images.broken)
         if not np.isfinite(probabilities).all():
             raise RunError(

@@ -238,7 +238,9 @@ class GradientLearner(Learner):
         self.net.eval()
         try:
             with self.autocast():
-                return self.logits(x.to(self.device)).float().sigmoid()
+                return (
+                    self.logits(x.to(self.device, non_blocking=self.device.type == "cuda")).float().sigmoid()
+                )
         finally:
             self.net.train(training)
 
