@@ -40,10 +40,7 @@ SCENARIOS = ("il", "cl")
 # tried in IL, on the first set of features: every combination, then the others one at a time
 GRID = {"sharpness": [1.0, 1.5, 2.0], "past": [0.0, 0.5]}
 OTHERS: list[dict[str, Any]] = [{"unknown": "zero"}, {"unknown": "hard"}, {"classwise": True}]
-SETS = (
-    "lite0-224", "lite2-320", "lite2-320+lite0-224", "lite2-384", "all", "lite1-320", "all",
-    "lite2-320-mirror", "all",
-)  # fmt: skip
+SETS = ("lite0-224", "lite2-320", "lite2-320+lite0-224", "lite1-320", "all", "lite2-384", "all")
 RANDOM = (8192,)  # widths of the random map, on the best set
 GMACS = {"lite0": 0.39 / 224**2, "lite1": 0.58 / 240**2, "lite2": 0.83 / 260**2}  # a pixel
 
@@ -219,7 +216,7 @@ def steps(bench: Bench, names: Sequence[str]) -> Iterator[None]:
     chosen: dict[str, Any] = {}
     scores: dict[str, float] = {}
     for name in names:
-        parts = list(bench.sets) if name == "all" else name.split("+")
+        parts = sorted(bench.sets if name == "all" else name.split("+"), reverse=True)
         name = "+".join(parts)
         new = [part for part in parts if part not in bench.sets]
         if name in scores or not bench.left(10 + bench.seconds(new), name):

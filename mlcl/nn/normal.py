@@ -29,6 +29,7 @@ class NormalEquations:
         self.gram: Tensor = torch.zeros(features + 1, features + 1, dtype=torch.float64, device=device)
         self.cross: Tensor = torch.zeros(features + 1, columns, dtype=torch.float64, device=device)
         self.square: Tensor = torch.zeros(columns, dtype=torch.float64, device=device)
+        self.positive: Tensor = torch.zeros(columns, dtype=torch.float64, device=device)  # targets in 0..1
 
     def add(self, z: Tensor, y: Tensor, sign: float = 1.0) -> None:
         """z (B, D + 1), y (B, S); `sign` -1 takes them out again."""
@@ -37,12 +38,14 @@ class NormalEquations:
             self.gram[a:, a : a + STRIP].addmm_(z[:, a:].T, z[:, a : a + STRIP], alpha=sign)
         self.cross.addmm_(z.T, y, alpha=sign)
         self.square += sign * y.square().sum(dim=0)
+        self.positive += sign * y.clamp(0, 1).sum(dim=0)
 
     def grow(self, columns: int) -> None:
         """New classes: every image so far counts as one that does not show them."""
         more = columns - self.cross.shape[1]
         self.cross = torch.cat([self.cross, self.cross.new_zeros(len(self.cross), more)], dim=1)
         self.square = torch.cat([self.square, self.square.new_zeros(more)])
+        self.positive = torch.cat([self.positive, self.positive.new_zeros(more)])
 
     def merge(self, other: NormalEquations, sign: float = 1.0) -> None:
         """Adds another's sums, such as another rank's; columns that it does not have yet stay."""
@@ -50,24 +53,23 @@ class NormalEquations:
         self.gram.add_(other.gram, alpha=sign)
         self.cross[:, :columns].add_(other.cross, alpha=sign)
         self.square[:columns].add_(other.square, alpha=sign)
+        self.positive[:columns].add_(other.positive, alpha=sign)
 
     def clone(self) -> NormalEquations:
-        copy = NormalEquations(0)
-        copy.gram, copy.cross, copy.square = self.gram.clone(), self.cross.clone(), self.square.clone()
-        return copy
+        return NormalEquations.of(self.tensors(), self.gram.device)
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor], device: torch.device | str) -> NormalEquations:
-        """From what `tensors` gave."""
+        """From what `tensors` gave; a copy."""
         sums = cls(0)
-        sums.gram, sums.cross, sums.square = (
-            tensors[key].clone().to(device) for key in ("gram", "cross", "square")
-        )
+        for name, tensor in tensors.items():
+            setattr(sums, name, tensor.clone().to(device))
         return sums
 
     def tensors(self) -> dict[str, Tensor]:
         """The sums themselves, to be saved, or all-reduced in place."""
-        return {"gram": self.gram, "cross": self.cross, "square": self.square}
+        names = ("gram", "cross", "square", "positive")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def features(self) -> int:
@@ -83,12 +85,6 @@ class NormalEquations:
         n: Tensor = self.gram[-1, -1]
         return n
 
-    @property
-    def positives(self) -> Tensor:
-        """(S,) the sum of the targets."""
-        positives: Tensor = self.cross[-1]
-        return positives
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -102,10 +98,7 @@ class Fit:
     leverage: Tensor  # (S,) how much of its own score an image's target decides, on average
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        """Strictly rising with the score, in float32 too: beyond SURE certainty grows with the logarithm."""
-        logits = self.slope * scores + self.offset
-        beyond = (logits.abs() - SURE).clamp_min(0)
-        return (logits.clamp(-SURE, SURE) + logits.sign() * beyond.log1p()).sigmoid()
+        return probabilities(self.slope * scores + self.offset)
 
 
 class _Attempt(NamedTuple):
@@ -171,6 +164,12 @@ def _attempt(sums: NormalEquations, penalty: float) -> _Attempt:
     return _Attempt(error, weights, fitted - shrunk, leverage.expand(columns), used)
 
 
+def probabilities(logits: Tensor) -> Tensor:
+    """Strictly rising, in float32 too: beyond SURE, certainty grows with the logarithm alone."""
+    beyond = (logits.abs() - SURE).clamp_min(0)
+    return (logits.clamp(-SURE, SURE) + logits.sign() * beyond.log1p()).sigmoid()
+
+
 def _factor(gram: Tensor, shrink: Tensor) -> Tensor:
     damped = gram.clone()
     damped.diagonal().add_(shrink)
@@ -191,7 +190,7 @@ def _calibrate(
     leverage; that is taken off first, as leave-one-out would, with the mean leverage for each image's own.
     """
     images = sums.images.clamp_min(1)
-    prior = (sums.positives / images).clamp(0, 1)
+    prior = (sums.positive / images).clamp(0, 1)
     mean = (weights * sums.gram[-1, :, None]).sum(dim=0) / images
     product = (weights * sums.cross).sum(dim=0) / images  # mean of y s
     square = sums.square / images
@@ -201,12 +200,14 @@ def _calibrate(
     energy_out = (energy / images - 2 * leverage * product + leverage.square() * square) / out.square()
     inside = (prior * (1 - prior)).clamp_min(1e-12)
     gap = (product_out - prior * mean_out) / inside  # between the means of the two kinds
-    width = (energy_out - mean_out.square() - inside * gap.square()).clamp_min(1e-12)
+    spread = energy_out - mean_out.square()
+    # half of the spread at least is within the kinds: self-labels make sums that no two kinds would have
+    width = (spread - inside * gap.square()).maximum(spread / 2).clamp_min(1e-12)
     useful = (prior > 0) & (prior < 1) & (gap > 0)
     slope = (gap / width).clamp_max(1e4)
     middle = mean_out + (0.5 - prior) * gap
     offset = torch.logit(prior.clamp(1e-9, 1 - 1e-9)) - slope * middle
-    silent = torch.log((sums.positives.clamp_min(0) + 1) / (images - sums.positives).clamp_min(0).add(1))
+    silent = torch.log((sums.positive.clamp_min(0) + 1) / (images - sums.positive).clamp_min(0).add(1))
     return slope.where(useful, 0.0), offset.where(useful, silent), prior
 
 
@@ -221,10 +222,12 @@ def fill_in_past(
     lowered = sums.clone()
     lowered.merge(before, sign=-share)
     lowered.cross, lowered.square = lowered.cross[:, old:], lowered.square[old:]
+    lowered.positive = lowered.positive[old:]
     weights = solve(lowered, [penalty]).weights
     said = symmetric(before.gram, weights)
     sums.cross[:, old:] += share * said
     sums.square[old:] += share**2 * (weights * said).sum(dim=0)
+    sums.positive[old:] += share * said[-1].clamp_min(0)
 
 
 def symmetric(lower: Tensor, x: Tensor) -> Tensor:

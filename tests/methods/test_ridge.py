@@ -152,7 +152,7 @@ def test_a_task_that_was_unlearnt_was_never_there(gone: int) -> None:
     learner = learn(make(unknown="zero", unlearn=True))
     before = scores(learner, f)
     learner.forget(gone)
-    never = learn(make(unknown="zero"), skip=(gone,))
+    never = learn(make(unknown="zero", unlearn=True), skip=(gone,))
     torch.testing.assert_close(scores(learner, f), scores(never, f), atol=1e-9, rtol=0)
     torch.testing.assert_close(learner.predict(f), never.predict(f), atol=1e-6, rtol=0)
     assert not torch.allclose(before, scores(learner, f), atol=1e-2)
