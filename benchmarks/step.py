@@ -272,6 +272,9 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--settings", nargs="*", choices=sorted(SETTINGS))
+    parser.add_argument("--backbone", help="another setting: a backbone, with --side and --batch")
+    parser.add_argument("--side", type=int, default=224, help="in pixels")
+    parser.add_argument("--batch", type=int, default=32, help="images")
     parser.add_argument("--methods", nargs="*")
     parser.add_argument("--classes", nargs="*", type=int, default=[4, 40, 200, 1000])
     parser.add_argument("--tasks", nargs="*", type=int, default=[2, 10, 100])
@@ -279,6 +282,9 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--sync", action="store_true")
     options = parser.parse_args()
+    if options.backbone:
+        SETTINGS["given"] = (options.backbone, options.side, options.batch)
+        options.settings = ["given"]
     device = "cuda" if torch.cuda.is_available() else "cpu"
     timm = device == "cuda" and importlib.util.find_spec("timm") is not None
     settings = options.settings or (
