@@ -22,14 +22,10 @@ from mlcl.data.fill import Progress, ignore
 from mlcl.data.table import LabelTable
 from mlcl.errors import ConfigError, DataError
 from mlcl.learner import Learner, State, Terms
-from mlcl.methods.scr import platt
 from mlcl.nn.backbone import Backbone
 from mlcl.nn.deep import Depth, Pool, RandomReLU, deep_features
-from mlcl.nn.normal import ROWS, Fit, NormalEquations, fill_in_past, probabilities, solve
+from mlcl.nn.normal import ROWS, Fit, NormalEquations, fill_in_past, solve
 from mlcl.types import Batch, Task
-
-SAMPLE = 2048  # images of a task that its probabilities are fitted on
-FEW = 5  # positives, or negatives, that are too few to fit a class's
 
 
 class Ridge(Learner, name="ridge"):
@@ -82,10 +78,6 @@ class Ridge(Learner, name="ridge"):
         self.parts: list[NormalEquations] = []  # each task's own sums, if it may be forgotten
         self.waiting: list[tuple[Tensor, Tensor, Tensor]] = []  # features (n, D), y and known (n, S)
         self.teacher = torch.zeros(0, 0, dtype=torch.float64)  # (D + 1, old): the model as the task began
-        self.sample: list[tuple[Tensor, Tensor, Tensor]] = []  # the task's first images, until it ends
-        self.platt = torch.zeros(
-            3, 0, dtype=torch.float64, device=self.device
-        )  # slope and offset at even odds; were they fitted
         self.penalty = 0.0  # that of the teacher, in the middle of its classes'
         self._fit: Fit | None = None  # what the sums say, worked out when it is asked for
 
@@ -112,8 +104,6 @@ class Ridge(Learner, name="ridge"):
             self._flush()
             self.teacher, self.penalty = self.fit.weights, float(self.fit.penalty.median())
         super().begin_task(task)
-        self.platt = torch.nn.functional.pad(self.platt, (0, self.widths[-1]))
-        self.sample = []
         if self.sums is not None:
             self.sums.grow(self.seen)
         self._fit = None
@@ -132,9 +122,6 @@ class Ridge(Learner, name="ridge"):
             raise DataError(f"ridge: features of width {f.shape[1]}, those before had {width}")
         self.waiting.append((f, y, known))
         self._fit = None
-        room = 0 if self.config.unlearn else SAMPLE - sum(len(y) for _, y, _ in self.sample)
-        if room > 0:
-            self.sample.append((f[:room], y[:room], known[:room]))
         if sum(len(y) for _, y, _ in self.waiting) >= ROWS:
             self._flush(whole=False)
         return {"positives": y.sum() / max(1, len(y))}
@@ -152,9 +139,6 @@ class Ridge(Learner, name="ridge"):
                 self.parts.append(part)
             self.before = None
         self._fit = None
-        if self.sample:
-            self._calibrate(*(torch.cat(parts) for parts in zip(*self.sample, strict=True)))
-        self.sample = []
 
     @torch.no_grad()
     def predict(self, x: Tensor) -> Tensor:
@@ -164,27 +148,7 @@ class Ridge(Learner, name="ridge"):
         """(B, D) -> (B, S)."""
         if self.sums is None:
             return f.new_full((len(f), self.seen), 0.5)  # nothing was learnt yet
-        scores = self.design(f) @ self.fit.weights
-        slope, even, fitted = self.platt
-        odds = torch.logit(self.fit.prior.clamp(1e-4, 1 - 1e-4))
-        return torch.where(
-            fitted > 0, probabilities(slope * scores + even + odds), self.fit.probabilities(scores)
-        )
-
-    def _calibrate(self, f: Tensor, y: Tensor, known: Tensor) -> None:
-        """Platt's fit on images of the task just learnt, for the classes that were marked on them.
-
-        An image's own target is taken out of its score by the mean leverage, as leave-one-out would. A task
-        is full of its own classes: the fit is kept at even odds, and takes the share among all images later.
-        """
-        fit = self.fit
-        own = fit.leverage
-        scores = (self.design(f) @ fit.weights - own * y) / (1 - own)
-        positive, some = (y * known).sum(dim=0).double(), known.sum(dim=0).double()
-        slope, offset = platt(scores, y.double(), known)
-        even = offset - torch.logit((positive + 1) / (some + 2))
-        enough = (positive >= FEW) & (some - positive >= FEW) & (slope > 0)
-        self.platt = torch.where(enough, torch.stack([slope, even, torch.ones_like(even)]), self.platt)
+        return self.fit.probabilities(self.design(f) @ self.fit.weights)
 
     def design(self, f: Tensor) -> Tensor:
         """(B, D) -> z (B, D + random + 1): features, their random map, and the constant."""
@@ -276,8 +240,6 @@ class Ridge(Learner, name="ridge"):
             "waiting": [features, y, known],
             "teacher": self.teacher,
             "penalty": self.penalty,
-            "sample": [list(part) for part in self.sample],
-            "platt": self.platt,
             "map": [self.map.seed, self.map.mean, self.map.std],
         }
 
@@ -292,8 +254,6 @@ class Ridge(Learner, name="ridge"):
         if mean is not None:
             self.map.mean, self.map.std = mean.to(self.device), std.to(self.device)
         self.teacher, self.penalty = state["teacher"].to(self.device), state["penalty"]
-        self.sample = [tuple(t.to(self.device) for t in part) for part in state["sample"]]
-        self.platt = state["platt"].to(self.device)
         waiting = state["waiting"]
         self.waiting = [] if waiting[0] is None else [tuple(t.to(self.device) for t in waiting)]
         self._fit = None

@@ -17,7 +17,7 @@ from mlcl.errors import RunError
 
 ROWS = 1024  # rows that wait for one product; a product a batch would move G through memory each time
 STRIP = 1024  # columns of G worked out at once; only what is on or below the diagonal is
-SURE = 4.0  # logits; sums cannot tell .982 from more
+SURE = 2.0  # logits; what sums say beyond that is too sure of itself, on real data
 PROBES = 16  # random vectors that estimate a trace
 
 
@@ -98,7 +98,10 @@ class Fit:
     leverage: Tensor  # (S,) how much of its own score an image's target decides, on average
 
     def probabilities(self, scores: Tensor) -> Tensor:
-        return probabilities(self.slope * scores + self.offset)
+        """Strictly rising with the score, in float32 too: beyond SURE, certainty grows with the logarithm."""
+        logits = self.slope * scores + self.offset
+        beyond = (logits.abs() - SURE).clamp_min(0)
+        return (logits.clamp(-SURE, SURE) + logits.sign() * beyond.log1p()).sigmoid()
 
 
 class _Attempt(NamedTuple):
@@ -162,12 +165,6 @@ def _attempt(sums: NormalEquations, penalty: float) -> _Attempt:
     error = (sums.square - fitted - shrunk) / (1 - leverage).square()
     used = torch.full_like(error, penalty)
     return _Attempt(error, weights, fitted - shrunk, leverage.expand(columns), used)
-
-
-def probabilities(logits: Tensor) -> Tensor:
-    """Strictly rising, in float32 too: beyond SURE, certainty grows with the logarithm alone."""
-    beyond = (logits.abs() - SURE).clamp_min(0)
-    return (logits.clamp(-SURE, SURE) + logits.sign() * beyond.log1p()).sigmoid()
 
 
 def _factor(gram: Tensor, shrink: Tensor) -> Tensor:

@@ -160,6 +160,21 @@ def test_a_task_that_was_unlearnt_was_never_there(gone: int) -> None:
     torch.testing.assert_close(scores(learner, f), scores(never, f), atol=1e-9, rtol=0)
 
 
+def test_a_task_may_be_unlearnt_while_another_is_learnt() -> None:
+    f, _ = data()
+    learner = learn(make(unknown="zero", unlearn=True), upto=2)
+    learner.begin_task(task(2))
+    first, second = batches(2, size=IMAGES // 2)
+    learner.observe(first)
+    learner.forget(0)
+    learner.observe(second)
+    learner.end_task(task(2), [])
+    for gone in ((0,), (0, 2)):
+        never = learn(make(unknown="zero", unlearn=True), skip=gone)
+        torch.testing.assert_close(scores(learner, f), scores(never, f), atol=1e-9, rtol=0)
+        learner.forget(2)
+
+
 def test_images_that_were_unlearnt_were_never_there() -> None:
     f, _ = data()
     learner = learn(make(unknown="zero", unlearn=True))

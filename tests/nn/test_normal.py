@@ -147,7 +147,7 @@ def test_a_class_without_a_positive_is_unlikely_and_finite() -> None:
     fit = solve(sums_of(x, y), [10.0])
     p = fit.probabilities(with_one(x) @ fit.weights)
     assert torch.isfinite(p).all()
-    assert (p[:, 1] < 0.01).all()
+    assert (p[:, 1] < 0.05).all()
 
 
 def test_the_past_filled_in_whole_is_as_if_it_had_not_been_asked() -> None:
