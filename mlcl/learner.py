@@ -10,14 +10,12 @@ import copy
 import gc
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.parallel import DistributedDataParallel
 
 from mlcl import ranks
 from mlcl.engine import Recorded
@@ -229,7 +227,7 @@ class GradientLearner(Learner):
         self.after_backward(batch)
         self.optimizer.step()
         if self._shared is not None:
-            ranks.average(statistics(self.net))
+            ranks.average(ranks.statistics(self.net))
         return {name: term.detach() for name, term in terms.items()}
 
     @torch.no_grad()
@@ -284,35 +282,13 @@ class GradientLearner(Learner):
         self._shared = None  # the old one goes first: it listens to the same weights
         if ranks.size() > 1:
             gc.collect()
-            self._shared = shared(self.net)
+            self._shared = ranks.shared(self.net)
         common = {"params": self.param_groups(), "lr": o.lr, "weight_decay": o.weight_decay}
         if o.name == "sgd":
             return torch.optim.SGD(**common, momentum=o.momentum)
         kind = torch.optim.Adam if o.name == "adam" else torch.optim.AdamW
         # fused: one launch a group; on a CPU a third of the time
         return kind(**common, betas=o.betas, eps=o.eps, fused=True, capturable=record)
-
-
-def statistics(net: nn.Module) -> list[Tensor]:
-    """Running means and variances that move."""
-    norms = [module for module in net.modules() if isinstance(module, _BatchNorm) and module.training]
-    return [t for norm in norms for t in (norm.running_mean, norm.running_var) if t is not None]
-
-
-class _Terms(nn.Module):
-    """A method's loss terms as the output of a module, so that DDP may stand around all its passes."""
-
-    def __init__(self, net: nn.Module):
-        super().__init__()
-        self.weights = nn.ParameterList(net.parameters())  # buffers are the same everywhere by themselves
-
-    def forward(self, losses: Callable[[Batch], Terms], batch: Batch) -> Terms:
-        return losses(batch)
-
-
-def shared(net: nn.Module) -> nn.Module:
-    """Its gradients are averaged over all processes while the backward pass goes on."""
-    return DistributedDataParallel(_Terms(net), static_graph=True)  # within a task; it may leave weights out
 
 
 def frozen_copy(net: nn.Module) -> nn.Module:

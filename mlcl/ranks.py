@@ -9,14 +9,18 @@ that what was gathered stands in the batch's own order.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parallel import DistributedDataParallel
+
+from mlcl.types import Batch
 
 T = TypeVar("T")
 
@@ -127,3 +131,25 @@ def agreed(value: T) -> T:
     dist.broadcast_object_list(box)
     result: T = box[0]
     return result
+
+
+def statistics(net: nn.Module) -> list[Tensor]:
+    """Running means and variances that move."""
+    norms = [module for module in net.modules() if isinstance(module, _BatchNorm) and module.training]
+    return [t for norm in norms for t in (norm.running_mean, norm.running_var) if t is not None]
+
+
+class _Terms(nn.Module):
+    """A method's loss terms as the output of a module, so that DDP may stand around all its passes."""
+
+    def __init__(self, net: nn.Module):
+        super().__init__()
+        self.weights = nn.ParameterList(net.parameters())  # buffers are the same everywhere by themselves
+
+    def forward(self, losses: Callable[[Batch], dict[str, Tensor]], batch: Batch) -> dict[str, Tensor]:
+        return losses(batch)
+
+
+def shared(net: nn.Module) -> nn.Module:
+    """Its gradients are averaged over all processes while the backward pass goes on."""
+    return DistributedDataParallel(_Terms(net), static_graph=True)  # within a task; it may leave weights out
