@@ -13,6 +13,7 @@ import ast
 import dataclasses
 import inspect
 import io
+import json
 import re
 import sys
 import textwrap
@@ -83,8 +84,26 @@ def method_keys() -> str:
     return "\n\n".join(parts)
 
 
+def ridge_figures() -> str:
+    """On the real test images, from what benchmarks/ridge_coco128.py measured; final / mean over tests."""
+    runs = json.loads((ROOT / "benchmarks/results/ridge-coco128-h200.json").read_text(encoding="utf-8"))[
+        "runs"
+    ]
+    cells: dict[frozenset[str], dict[str, str]] = {}
+    for run in runs:
+        if run["tested on"] == "test" and run["method"] in ("ridge", "joint"):
+            row = cells.setdefault(frozenset(run["features"].split("+")), {})
+            row[run["scenario"]] = f"{run['mAP final']:.1f} / {run['mAP mean']:.1f}"
+    rows = [
+        (" + ".join(sorted(features)), *(row.get(name, "") for name in ("il", "cl", "joint")))
+        for features, row in sorted(cells.items(), key=lambda cell: cell[1].get("il", ""))
+    ]
+    return table(("features", "IL", "CL", "all labels at once"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "methods": methods,
+    "figures of ridge": ridge_figures,
     "backbones": backbones,
     "keys of the recipe": lambda: keys(Head),
     "keys of [stream]": lambda: keys(StreamConfig),
