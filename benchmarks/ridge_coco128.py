@@ -26,6 +26,7 @@ from torch import Tensor
 
 from mlcl.config import from_tree
 from mlcl.data.table import LabelTable
+from mlcl.errors import MissingExtra
 from mlcl.experiment import Experiment, LoopConfig
 from mlcl.methods.ridge import Ridge
 from mlcl.methods.ridge_acm import RidgeACM
@@ -40,7 +41,10 @@ SCENARIOS = ("il", "cl")
 # tried in IL, on the first set of features: every combination, then the others one at a time
 GRID = {"sharpness": [1.0, 1.5, 2.0], "past": [0.0, 0.5]}
 OTHERS: list[dict[str, Any]] = [{"unknown": "zero"}, {"unknown": "hard"}, {"classwise": True}]
-SETS = ("lite0-224", "lite2-320", "lite2-320+lite0-224", "lite1-320", "all", "lite2-384", "all")
+SETS = (
+    "lite0-224", "lite2-320", "lite2-320+lite0-224", "lite2-320-mirror", "lite2-320-mirror+lite0-224",
+    "lite1-320", "all", "lite2-384", "all",
+)  # fmt: skip
 RANDOM = (8192,)  # widths of the random map, on the best set
 GMACS = {"lite0": 0.39 / 224**2, "lite1": 0.58 / 240**2, "lite2": 0.83 / 260**2}  # a pixel
 
@@ -221,8 +225,12 @@ def steps(bench: Bench, names: Sequence[str]) -> Iterator[None]:
         new = [part for part in parts if part not in bench.sets]
         if name in scores or not bench.left(10 + bench.seconds(new), name):
             continue
-        for part in new:
-            bench.extract(part)
+        try:
+            for part in new:
+                bench.extract(part)
+        except MissingExtra as error:  # weights that are not here are no reason to stop
+            bench.say(f"{name} is left out: {error}")
+            continue
         bench.use(name)
         if not chosen:
             chosen = bench.choose(name)

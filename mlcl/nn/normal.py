@@ -18,7 +18,7 @@ from mlcl.errors import RunError
 ROWS = 1024  # rows that wait for one product; a product a batch would move G through memory each time
 STRIP = 1024  # columns of G worked out at once; only what is on or below the diagonal is
 SURE = 2.0  # logits; what sums say beyond that is too sure of itself, on real data
-PROBES = 16  # random vectors that estimate a trace
+PROBES = 64  # random vectors that estimate a trace
 
 
 class NormalEquations:
