@@ -15,12 +15,12 @@ from typing import Any
 PAGE = Path(__file__).parents[1] / "docs" / "ridge.md"
 BEGIN, END = "<!-- made by benchmarks/ridge_page.py -->", "<!-- end -->"
 COLUMNS = (("IL", "il"), ("CL", "cl"), ("joint", "joint"))
-Values = dict[str, list[tuple[float, float]]]  # scenario -> (final, mean) of each seed
+Values = dict[str, dict[int, tuple[float, float]]]  # scenario -> seed -> final, mean
 
 
 def table(report: dict[str, Any]) -> str:
     chosen = report["chosen"]
-    rows: dict[tuple[str, str], Values] = defaultdict(lambda: defaultdict(list))
+    rows: dict[tuple[str, str], Values] = defaultdict(lambda: defaultdict(dict))
     tried = []
     for run in report["runs"]:
         scores = (run["mAP final"], run["mAP mean"])
@@ -34,10 +34,10 @@ def table(report: dict[str, Any]) -> str:
             method = "ridge+acm" if run["method"] == "ridge+acm" else "ridge"
             extra = {key: value for key, value in settings.items() if chosen.get(key) != value}
             label = ", ".join([method, *(f"{key} {value}" for key, value in extra.items())])
-            rows[run["features"], label][run["scenario"]].append(scores)
+            rows[run["features"], label][run["scenario"]][run["seed"]] = scores
     lines = ["| features | method | " + " | ".join(name for name, _ in COLUMNS) + " |", "| --- " * 5 + "|"]
     for (features, label), values in rows.items():
-        cells = [cell(values[key]) if values.get(key) else "" for _, key in COLUMNS]
+        cells = [cell(list(values[key].values())) if key in values else "" for _, key in COLUMNS]
         lines.append(f"| {features} | {label} | " + " | ".join(cells) + " |")
     grid = "; ".join(f"{words(settings)}: {final:.1f} / {mean:.1f}" for _, settings, (final, mean) in tried)
     held = report["grid"]["validation"]
