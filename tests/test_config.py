@@ -226,7 +226,7 @@ def test_merge_leaves_its_trees_alone() -> None:
         ("name=2024-05-06", {"name": "2024-05-06"}),
         ("name=07:32:00", {"name": "07:32:00"}),
         ("name=2024-05-06T07:32:00Z", {"name": "2024-05-06T07:32:00Z"}),
-        ("data.root=/tmp/a b#c", {"data": {"root": "/tmp/a b#c"}}),
+        ("data.root=/photos/a b#c", {"data": {"root": "/photos/a b#c"}}),
         ("data.root=C:\\images", {"data": {"root": "C:\\images"}}),
     ],
 )

@@ -35,8 +35,8 @@ cp "$site/index.npz" "$data"/ && cp "$site/coco-glove.npz" glove.npz || exit 1
 # kernels of several processes at once, where NVIDIA's service for it is there and answers
 start_mps() {
   command -v nvidia-cuda-mps-control > /dev/null || return 1
-  mkdir -p /tmp/mps /tmp/mps-log
-  export CUDA_MPS_PIPE_DIRECTORY=/tmp/mps CUDA_MPS_LOG_DIRECTORY=/tmp/mps-log
+  mkdir -p "$HOME"/mps "$HOME"/mps-log
+  export CUDA_MPS_PIPE_DIRECTORY="$HOME"/mps CUDA_MPS_LOG_DIRECTORY="$HOME"/mps-log
   nvidia-cuda-mps-control -d || return 1
   timeout -k 5 60 python3 -c 'import torch; assert torch.ones(99, device="cuda").sum().item() == 99'
 }
