@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("suite", derandomize=True, deadline=None)  # the same cases every time, for everyone
+settings.register_profile("explore", deadline=None)  # HYPOTHESIS_PROFILE=explore looks for others
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything imports PyTorch
 

@@ -58,7 +58,7 @@ class Coco(Source, name="coco"):
                 rows.dropped.update(dict.fromkeys(names, "no annotation"))
                 rows = rows.keep(np.setdiff1d(np.arange(len(rows.refs)), bare))
         name = f"coco{year}" if year else files[0].stem
-        return gather(rows, name, root, config, config.test_share)
+        return gather(rows, name, root, config, config.test_share, files[0])
 
 
 @dataclass(frozen=True)

@@ -66,15 +66,21 @@ class Rows:
         )
 
 
-def gather(rows: Rows, name: str, root: Path, config: FileConfig, test_share: float = 0.0) -> LabelTable:
-    """Checks everything that needs no decoding; `test_share` is for images whose part nothing decides."""
-    _check_names(rows.class_names, name)
+def gather(
+    rows: Rows, name: str, root: Path, config: FileConfig, test_share: float = 0.0, source: Path | None = None
+) -> LabelTable:
+    """Checks everything that needs no decoding; `test_share` is for images whose part nothing decides.
+
+    `source` is what complaints about all of it name: the file, or else the root.
+    """
+    where = str(source or root)
+    _check_names(rows.class_names, where)
     rows = _without_repeats(rows)
     _refuse_strange(root, rows.files(), config.outside, rows.place)
     if config.missing != "keep":
         rows = _with_files(rows, root, config)
     if not rows.refs:
-        raise DataError(f"{name}: not a single image")
+        raise DataError(f"{where}: not a single image")
     undecided = np.flatnonzero(rows.test == UNDECIDED)
     test = rows.test == TEST
     if len(undecided):
@@ -127,14 +133,14 @@ def folder(path: str, key: str) -> Path:
     return found
 
 
-def _check_names(class_names: Sequence[str], name: str) -> None:
+def _check_names(class_names: Sequence[str], where: str) -> None:
     if not class_names:
-        raise DataError(f"{name}: not a single class")
+        raise DataError(f"{where}: not a single class")
     if "" in class_names:
-        raise DataError(f"{name}: class {list(class_names).index('') + 1} has no name")
+        raise DataError(f"{where}: class {list(class_names).index('') + 1} has no name")
     if len(set(class_names)) != len(class_names):
         twice = next(n for n in class_names if list(class_names).count(n) > 1)
-        raise DataError(f"{name}: two classes are called {twice!r}; rename one")
+        raise DataError(f"{where}: two classes are called {twice!r}; rename one")
 
 
 def _without_repeats(rows: Rows) -> Rows:

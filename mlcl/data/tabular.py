@@ -69,4 +69,4 @@ class Csv(Source, name="csv"):
         path = given[0].sheet.path
         root = folder(config.root, "root") if config.root else path.parent
         rows = read_sheets(given, config.reading())
-        return gather(rows, path.stem, root, config, config.test_share)
+        return gather(rows, path.stem, root, config, config.test_share, path)
