@@ -103,6 +103,7 @@ def ridge_figures() -> str:
 
 BLOCKS: dict[str, Callable[[], str]] = {
     "methods": methods,
+    "figures of scenes": scenes_figures,
     "figures of ridge": ridge_figures,
     "backbones": backbones,
     "keys of the recipe": lambda: keys(Head),
