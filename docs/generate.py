@@ -84,11 +84,22 @@ def method_keys() -> str:
     return "\n\n".join(parts)
 
 
+def measured(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def scenes_figures() -> str:
+    """`mlcl run` with several seeds, from what benchmarks/scenes_seeds.py measured."""
+    rows = [
+        (f"`{name}`", f"{100 * scores['final']:.1f}", f"{100 * scores['mean_over_tests']:.1f}")
+        for name, scores in measured("scenes-seeds")["mean"].items()
+    ]
+    return table(("method", "final", "mean over tests"), rows)
+
+
 def ridge_figures() -> str:
     """On the real test images, from what benchmarks/ridge_coco128.py measured; final / mean over tests."""
-    runs = json.loads((ROOT / "benchmarks/results/ridge-coco128-h200.json").read_text(encoding="utf-8"))[
-        "runs"
-    ]
+    runs = measured("ridge-coco128-h200")["runs"]
     cells: dict[frozenset[str], dict[str, str]] = {}
     for run in runs:
         if run["tested on"] == "test" and run["method"] in ("ridge", "joint"):
