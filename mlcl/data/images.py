@@ -87,7 +87,7 @@ class FileImages(Images):
         if row not in self.broken:
             try:
                 data = read(self.root / ref, ref, self.limit)
-                out[:] = decode(data, self.size, ref, limit=self.limit, note=note).permute(1, 2, 0).numpy()
+                decode(data, self.size, ref, limit=self.limit, note=note, out=out)
                 self._good = True
                 return
             except DataError as error:

@@ -179,7 +179,7 @@ def test_what_has_changed_is_told(root: Path, tmp_path: Path) -> None:
     refused(
         root,
         tmp_path,
-        r"made with: there 'squash 1, 16 px.*, wanted 'squash 1, 24 px.*delete",
+        r"made with: there 'squash 2, 16 px.*, wanted 'squash 2, 24 px.*delete",
         files(root, 24),
     )
     others = [*REFS[:9], "x.jpg"]
