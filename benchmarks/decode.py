@@ -1,10 +1,12 @@
 """How fast images come: from JPEG files against the bare decoders, and from the packed cache.
 
-    python benchmarks/decode.py [--out benchmarks/results/decode.json] [--rounds 7]
+    python benchmarks/decode.py [--out benchmarks/results/decode.json] [--rounds 25]
 
-One thread, in images a second of its processor time (what others do on the machine then hardly counts);
-the best of several rounds, in which all take turns. The JPEGs are drawn here, with the spectrum and the
-bytes of photographs (COCO's: 640 x 480, 160 kB on average). Files and caches are in the page cache.
+One thread, by its processor time (what others do on the machine then counts less). All take turns, round
+after round; a rate is the median, and a ratio the median of the rounds' own ratios. A bare decoder makes
+the whole image from bytes in memory, and keeps none: "decode" does the same and resizes, "files" reads the
+file too. The JPEGs are drawn here, with the spectrum and the bytes of photographs (COCO's: 640 x 480,
+160 kB on average). Files and caches are in the page cache.
 """
 
 from __future__ import annotations
@@ -59,11 +61,18 @@ def contenders(folder: Path, refs: list[str]) -> dict[str, tuple[Callable[[], An
     contents = [(folder / ref).read_bytes() for ref in refs]
     count = len(refs)
     order = np.random.default_rng(0).permutation(count)
-    runs: dict[str, tuple[Callable[[], Any], int]] = {
-        "bare Pillow": (lambda: [Image.open(io.BytesIO(data)).load() for data in contents], count)
-    }
-    if fast := decoding.simplejpeg:
-        runs["bare simplejpeg"] = (lambda: [fast.decode_jpeg(data) for data in contents], count)
+    fast = decoding.simplejpeg
+
+    def each(act: Callable[[bytes], Any]) -> tuple[Callable[[], Any], int]:
+        def run() -> None:
+            for data in contents:
+                act(data)
+
+        return run, count
+
+    runs = {"bare Pillow": each(lambda data: Image.open(io.BytesIO(data)).load())}
+    if fast:
+        runs["bare simplejpeg"] = each(lambda data: fast.decode_jpeg(data))
 
     def by(decoder: Any, images: Images) -> Callable[[], Any]:
         def run() -> None:
@@ -79,37 +88,40 @@ def contenders(folder: Path, refs: list[str]) -> dict[str, tuple[Callable[[], An
         packed: PackedImages = pack(files, refs, folder / f"pack-{size}")
         runs[f"files {SLOW} {size}"] = by(None, files), count
         if fast:
+            runs[f"decode {FAST} {size}"] = each(lambda data, size=size: decoding.decode(data, size, "a"))
             runs[f"files {FAST} {size}"] = by(fast, files), count
         runs[f"packed {size}"] = by(fast, packed), count
     return runs
 
 
-def measure(runs: dict[str, tuple[Callable[[], Any], int]], rounds: int) -> dict[str, float]:
-    """Images a second of each."""
-    best = dict.fromkeys(runs, 0.0)
+def measure(runs: dict[str, tuple[Callable[[], Any], int]], rounds: int) -> dict[str, np.ndarray]:
+    """Images a second of each, round by round."""
+    rates: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         for name, (run, count) in runs.items():
             began, passes = time.thread_time(), 0
-            while (spent := time.thread_time() - began) < 0.1:
+            while (spent := time.thread_time() - began) < 0.05:
                 run()
                 passes += 1
-            best[name] = max(best[name], passes * count / spent)
-    return best
+            rates[name].append(passes * count / spent)
+    return {name: np.array(found) for name, found in rates.items()}
 
 
-def ratios(rate: dict[str, float]) -> dict[str, dict[str, float]]:
+def ratios(rate: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
     """What the bars are about."""
     table = {}
     decoders = [name for name in (FAST, SLOW) if f"bare {name}" in rate]
+    best = decoders[0]
     for size in SIZES:
+        files = rate[f"files {best} {size}"]
         row = {
             f"files / bare ({name})": rate[f"files {name} {size}"] / rate[f"bare {name}"] for name in decoders
         }
-        row[f"files ({decoders[0]}) / bare Pillow"] = (
-            rate[f"files {decoders[0]} {size}"] / rate["bare Pillow"]
-        )
-        row[f"packed / files ({decoders[0]})"] = rate[f"packed {size}"] / rate[f"files {decoders[0]} {size}"]
-        table[f"to {size} px"] = {name: round(value, 2) for name, value in row.items()}
+        if best == FAST:
+            row[f"decode / bare ({FAST})"] = rate[f"decode {FAST} {size}"] / rate[f"bare {FAST}"]
+        row[f"files ({best}) / bare Pillow"] = files / rate["bare Pillow"]
+        row[f"packed / files ({best})"] = rate[f"packed {size}"] / files
+        table[f"to {size} px"] = {name: round(float(np.median(value)), 2) for name, value in row.items()}
     return table
 
 
@@ -118,7 +130,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=25)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, Any] = {"provenance": {**store.provenance(), "decoder": decoding.decoder()}}
@@ -126,16 +138,17 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             refs = draw(Path(folder), width, height, count)
             kilobytes = sum((Path(folder) / ref).stat().st_size for ref in refs) / count / 1000
-            rate = measure(contenders(Path(folder), refs), arguments.rounds)
+            rounds = measure(contenders(Path(folder), refs), arguments.rounds)
+        rate = {what: float(np.median(found)) for what, found in rounds.items()}
         print(f"\n{name} JPEGs of {kilobytes:.0f} kB: images a second, one thread")
         for what, value in rate.items():
             print(f"  {what:<24} {value:8.0f}")
-        for size, row in ratios(rate).items():
+        for size, row in ratios(rounds).items():
             print(f"  {size:<10}", "   ".join(f"{what} {value:.2f}" for what, value in row.items()))
         results[name] = {
             "kilobytes": round(kilobytes),
             "images_per_second": {what: round(value, 1) for what, value in rate.items()},
-            "ratios": ratios(rate),
+            "ratios": ratios(rounds),
         }
     if arguments.out:
         store.write_json(arguments.out, results)
