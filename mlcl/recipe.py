@@ -163,7 +163,7 @@ def find(path_or_name: str) -> Path:
         raise ConfigError(f"{path}: a folder, not a recipe; go on with a run by: mlcl run --resume {path}")
     close = difflib.get_close_matches(path_or_name, recipes(), n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    raise ConfigError(f"no recipe file or shipped recipe {path_or_name!r}; {hint}(mlcl recipes lists them)")
+    raise ConfigError(f"no recipe file or shipped recipe {path_or_name!r}; {hint}see: mlcl recipes")
 
 
 def recipes() -> Sequence[str]:
