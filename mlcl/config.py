@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
 import types
 import typing
@@ -111,6 +112,12 @@ def override(tree: Mapping[str, Any], setting: str) -> Tree:
     return merge(tree, branch)
 
 
+def folder_name(key: str, name: str) -> None:
+    """Refuses what would be no folder, or one elsewhere."""
+    if not name.strip(". ") or set(name) & set("/\\\0"):
+        raise ConfigError(f"{key}: {name!r} cannot name a folder; where folders are made is said by --out")
+
+
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
@@ -151,7 +158,8 @@ def _convert(hint: Any, raw: Any, where: str) -> Any:
         return raw
     if origin is tuple:
         if not isinstance(raw, list | tuple):
-            raise ConfigError(f"{where}: expected {_words(hint)}, got {raw!r}")
+            write = f"; write [{json.dumps(raw)}]" if isinstance(raw, int | float | str) else ""
+            raise ConfigError(f"{where}: expected {_words(hint)}, got {raw!r}{write}")
         item = get_args(hint)[0]
         return tuple(_convert(item, value, f"{where}[{i}]") for i, value in enumerate(raw))
     if origin in (typing.Union, types.UnionType):

@@ -46,8 +46,18 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     "did you mean 'lambda3'? (valid: lambda2, lambda3, readout)"
     >>> nearest("xyz", ["il", "cl"])
     'valid: il, cl'
+    >>> nearest("AGCN++", ["agcn", "agcn++"])
+    "did you mean 'agcn++'? (valid: agcn, agcn++)"
     """
     names = list(valid)
-    close = difflib.get_close_matches(name, names, n=1)
+    lower = {known.lower(): known for known in names}
+    close = [lower[near] for near in difflib.get_close_matches(name.lower(), lower, n=1)]
     listing = ", ".join(names)
     return f"did you mean '{close[0]}'? (valid: {listing})" if close else f"valid: {listing}"
+
+
+def refuse_twins(what: str, name: str, new: type, old: type | None) -> None:
+    """A plugin never stands in silently for what mlcl brings, nor that for it."""
+    modules = [] if old is None else sorted({old.__module__, new.__module__})
+    if len(modules) == 2 and any(module.startswith("mlcl.") for module in modules):
+        raise ConfigError(f"two {what}s are called {name!r}, of {modules[0]} and {modules[1]}; rename yours")

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from mlcl import ranks
 from mlcl.engine import Recorded
-from mlcl.errors import ConfigError, nearest
+from mlcl.errors import ConfigError, nearest, refuse_twins
 from mlcl.losses import Loss
 from mlcl.nn.augment import Augment
 from mlcl.nn.backbone import Backbone
@@ -51,6 +51,7 @@ class Learner(ABC):
 
     def __init_subclass__(cls, name: str = "") -> None:
         if name:
+            refuse_twins("method", name, cls, _LEARNERS.get(name))
             cls.name = name
             _LEARNERS[name] = cls
 

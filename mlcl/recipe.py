@@ -17,12 +17,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from mlcl.config import Tree, from_tree, merge, override, read_toml, to_tree
+from mlcl.config import Tree, folder_name, from_tree, merge, override, read_toml, to_tree
 from mlcl.data.fill import Progress, ignore
 from mlcl.data.packed import cached
 from mlcl.data.source import Source, source
 from mlcl.data.table import LabelTable
-from mlcl.errors import ConfigError, nearest
+from mlcl.errors import ConfigError, MLCLError, nearest
 from mlcl.experiment import LoopConfig
 from mlcl.learner import Learner, learner, learners
 from mlcl.nn.backbone import Backbone
@@ -31,6 +31,7 @@ from mlcl.stream import StreamConfig, build
 from mlcl.types import Stream
 
 DEFAULT = "scenes"
+MOST_THREADS = 1024  # PyTorch dies without a word where the system gives no more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +46,17 @@ class Head:
     plugins: tuple[str, ...] = ()  # Python files to run first: your own methods and sources register there
 
     def __post_init__(self) -> None:
+        folder_name("name", self.name)
         for name in ("seed", "threads"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name}: {getattr(self, name)} is negative")
+        if self.threads > MOST_THREADS:
+            raise ConfigError(f"threads: {self.threads} are more than {MOST_THREADS}; 0: PyTorch decides")
         if not self.methods:
             raise ConfigError("methods: name at least one")
+        for name in self.methods:
+            if self.methods.count(name) > 1:  # both would be one folder
+                raise ConfigError(f"methods: {name!r} is named twice; run again for another seed")
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,8 @@ def resolve(tree: Mapping[str, Any], where: str = "") -> Recipe:
     own = {field.name for field in dataclasses.fields(Head)}
     for key in tree:
         if key not in own and key not in tables:
+            if key == "extends":
+                raise ConfigError(f"{where}extends: belongs into a recipe file; here, name that file instead")
             valid = sorted({*own, *tables, "extends"})
             raise ConfigError(f"{where}{key}: unknown key; {nearest(key, valid)}")
     for table in tables:
@@ -185,7 +194,29 @@ def _import(path: Path, where: str) -> None:
         raise ConfigError(f"{where}plugins: {path}: no such Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except MLCLError:
+        del sys.modules[name]
+        raise
+    except Exception as error:
+        del sys.modules[name]
+        raise ConfigError(f"{where}plugins: {path}, line {_line(error, path)}: {_said(error)}") from error
+
+
+def _line(error: Exception, path: Path) -> int:
+    """Of the file: the line that is no Python, or the last one that was reached."""
+    import traceback
+
+    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
+        return error.lineno or 1
+    lines = traceback.extract_tb(error.__traceback__)
+    return next((at.lineno or 1 for at in reversed(lines) if at.filename == str(path.resolve())), 1)
+
+
+def _said(error: Exception) -> str:
+    message = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}"
 
 
 def _read(path: Path, above: tuple[Path, ...]) -> Tree:
@@ -199,7 +230,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> Tree:
     if not isinstance(base, str):
         raise ConfigError(f"{path}: extends: expected a string, got {base!r}")
     if not (path.parent / base).is_file():
-        raise ConfigError(f"{path}: extends: no file {path.parent / base}")
+        raise ConfigError(f"{path}: extends: no file {path.parent / base}; it takes a path beside this file")
     return merge(_read(path.parent / base, (*above, path)), tree)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from mlcl import learners, recipe
 from mlcl.config import write_toml
+from mlcl.data.source import sources
 from mlcl.errors import ConfigError
 from mlcl.recipe import DEFAULT, Recipe, find, load_recipe, recipes, resolve
 
@@ -103,8 +104,14 @@ def test_settings_of_a_method_that_does_not_run_are_dropped_but_checked() -> Non
         ({"seed": "1"}, "r: seed: expected a whole number, got '1'"),
         ({"seed": -1}, "r: seed: -1 is negative"),
         ({"threads": -1}, "r: threads: -1 is negative"),
+        ({"threads": 100_000}, "r: threads: 100000 are more than 1024"),
+        ({"name": "../up"}, "r: name: '../up' cannot name a folder"),
+        ({"name": ""}, "r: name: '' cannot name a folder"),
+        ({"extends": "x.toml"}, "r: extends: belongs into a recipe file"),
+        ({"methods": ["lwf", "er", "lwf"]}, "r: methods: 'lwf' is named twice"),
+        ({"methods": ["AGCN++"]}, "no method 'AGCN++'; did you mean 'agcn++'?"),
         ({"device": "gpu"}, "r: device: got 'gpu'; "),
-        ({"methods": "lwf"}, "r: methods: expected a list, got 'lwf'"),
+        ({"methods": "lwf"}, "r: methods: expected a list, got 'lwf'; write [\"lwf\"]"),
         ({"methods": []}, "r: methods: name at least one"),
         ({"methods": ["lfw"]}, "no method 'lfw'; did you mean 'lwf'?"),
         ({"data": {"source": "scene"}}, "no data source 'scene'; did you mean 'scenes'?"),
@@ -239,3 +246,25 @@ def test_build_learner() -> None:
 def test_the_written_recipe_is_toml() -> None:
     tree = load_recipe().tree()
     assert tomllib.loads(write_toml(tree)) == tree
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import json\n\nimport nothing_of_this_name\n", "line 3: ModuleNotFoundError: No module named"),
+        ("x = 1\ny = = 2\n", "line 2: SyntaxError: invalid syntax"),
+        (
+            "from mlcl import Learner\nclass Mine(Learner, name='lwf'): pass\n",
+            "two methods are called 'lwf', of",
+        ),
+        ("from mlcl.data.source import Source\nclass Mine(Source, name='csv'): pass\n", "two data sources"),
+    ],
+)
+def test_what_is_wrong_with_a_plugin_is_said_in_one_line(tmp_path: Path, text: str, says: str) -> None:
+    learners(), sources()  # mlcl's own are registered: no other test sees the false ones
+    (plugin := tmp_path / "mine.py").write_text(text)
+    for _ in range(2):  # nothing of the first attempt is left
+        with pytest.raises(ConfigError) as error:
+            resolve({"plugins": [str(plugin)], "methods": ["lwf"], "data": {"source": "csv"}})
+        assert says in str(error.value)
+        assert "\n" not in str(error.value)

@@ -183,8 +183,10 @@ def _recipe(name: str, settings: list[str], plugins: list[str]) -> Recipe:
     if Path(name).is_file() or (name in recipe.recipes() and name not in sources()):
         return recipe.load_recipe(name, settings)
     if name not in sources():
-        known = nearest(name, [*sources(), *recipe.recipes()])
-        raise ConfigError(f"no data source, recipe file or shipped recipe {name!r}; {known}")
+        known = nearest(name, sources())
+        raise ConfigError(
+            f"no data source, recipe file or shipped recipe {name!r}; {known}; or one of: mlcl recipes"
+        )
     tree: Tree = {"data": {"source": name}}
     for setting in settings:
         tree = override(tree, setting)

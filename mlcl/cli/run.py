@@ -77,6 +77,7 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
     from mlcl.cli.bar import counting
     from mlcl.cli.images import tell_images
     from mlcl.cli.stop import Stop
+    from mlcl.data.gather import counted
     from mlcl.experiment import Experiment, Interrupted, set_threads
     from mlcl.progress import Display
     from mlcl.report import print_summary, write_report
@@ -95,7 +96,7 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
     folder = ranks.agreed(folder)
     assert folder is not None
     console.print(
-        f"[bold]{stream.name}[/]: {len(stream.class_names)} classes in {len(stream)} tasks, "
+        f"[bold]{stream.name}[/]: {len(stream.class_names)} classes in {counted(len(stream), 'task')}, "
         f"{sum(len(t.train) for t in stream):,} training and {len(stream[-1].test):,} test images, "
         f"scenario {recipe.stream.scenario.upper()}, on {recipe.device()}",
         highlight=False,

@@ -129,7 +129,7 @@ def folder(path: str, key: str) -> Path:
         raise ConfigError(f"data.{key}: say which folder, such as --set data.{key}=FOLDER")
     found = Path(path).expanduser()
     if not found.is_dir():
-        raise DataError(f"{found}: no such folder (data.{key})")
+        raise DataError(f"{found}: no such folder; correct data.{key}")
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mlcl.data.table import LabelTable
-from mlcl.errors import ConfigError, nearest
+from mlcl.errors import ConfigError, nearest, refuse_twins
 
 _SOURCES: dict[str, type[Source]] = {}
 
@@ -28,6 +28,7 @@ class Source(ABC):
 
     def __init_subclass__(cls, name: str = "") -> None:
         if name:
+            refuse_twins("data source", name, cls, _SOURCES.get(name))
             cls.name = name
             _SOURCES[name] = cls
 

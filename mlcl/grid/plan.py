@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from mlcl.config import Tree, from_tree, merge, read_toml
+from mlcl.config import Tree, folder_name, from_tree, merge, read_toml
 from mlcl.errors import ConfigError, nearest
 from mlcl.grid.winners import Select, Winner, read_winners
 from mlcl.recipe import load_recipe, resolve
@@ -57,6 +57,7 @@ class Head:
     plugins: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        folder_name("name", self.name)
         if self.workers < 1 or self.budget < 0:
             raise ConfigError("workers: at least 1; budget: not negative (0 = everything)")
         if not self.seeds or min(self.seeds) < 0:

@@ -127,7 +127,7 @@ def test_settings_given_by_hand_win(write: Write) -> None:
         ('methods = ["lwf"]\nbudget = 9\n[axes]\nlambda1 = [0.1]\n', "the axes give lwf only 1"),
         ('methods = ["lwf"]\norder = ["sead"]\n', "order: did you mean 'seed'?"),
         ('methods = ["lwf"]\n[select]\nper = ["stream.scenario"]\n', "'stream.scenario' is no axis"),
-        ('methods = ["lwf"]\n[select]\nmetric = "map"\n', "select.metric: got 'map'; valid: mAP, CP"),
+        ('methods = ["lwf"]\n[select]\nmetric = "map"\n', "select.metric: got 'map'; did you mean 'mAP'?"),
         ('methods = ["lwf"]\nwinners = "nowhere"\n', "winners: nowhere: no such file; run that grid first"),
         ('methods = ["lwf"]\n[set]\n"loop.batchsize" = 1\n', "unknown key; did you mean 'batch_size'?"),
     ],
