@@ -4,9 +4,10 @@
 
 One thread, by its processor time (what others do on the machine then counts less). All take turns, round
 after round; a rate is the median, and a ratio the median of the rounds' own ratios. A bare decoder makes
-the whole image from bytes in memory, and keeps none: "decode" does the same and resizes, "files" reads the
-file too. The JPEGs are drawn here, with the spectrum and the bytes of photographs (COCO's: 640 x 480,
-160 kB on average). Files and caches are in the page cache.
+the whole image from bytes in memory, and keeps none. "resize" is the decoder and the resize with nothing
+else: the most that can be had; "decode" begins with the bytes, and "files" with the file. The JPEGs are
+drawn here, with the spectrum and the bytes of photographs (COCO's: 640 x 480, 160 kB on average). Files and
+caches are in the page cache.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def contenders(folder: Path, refs: list[str]) -> dict[str, tuple[Callable[[], An
     runs = {"bare Pillow": each(lambda data: Image.open(io.BytesIO(data)).load())}
     if fast:
         runs["bare simplejpeg"] = each(lambda data: fast.decode_jpeg(data))
+        runs["bare, rough colours"] = each(lambda data: fast.decode_jpeg(data, fastupsample=True))
 
     def by(decoder: Any, images: Images) -> Callable[[], Any]:
         def run() -> None:
@@ -88,6 +90,15 @@ def contenders(folder: Path, refs: list[str]) -> dict[str, tuple[Callable[[], An
         packed: PackedImages = pack(files, refs, folder / f"pack-{size}")
         runs[f"files {SLOW} {size}"] = by(None, files), count
         if fast:
+            opened = {data: decoding._open(data) for data in contents}
+            out = np.empty((size, size, 3), np.uint8)
+
+            def alone(data: bytes, out: np.ndarray = out, opened: dict[bytes, Any] = opened) -> None:
+                pixels = decoding._fast_jpeg(opened[data], data, len(out))
+                assert pixels is not None
+                decoding.squash(pixels, out)
+
+            runs[f"resize {FAST} {size}"] = each(alone)
             runs[f"decode {FAST} {size}"] = each(lambda data, size=size: decoding.decode(data, size, "a"))
             runs[f"files {FAST} {size}"] = by(fast, files), count
         runs[f"packed {size}"] = by(fast, packed), count
@@ -118,7 +129,8 @@ def ratios(rate: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
             f"files / bare ({name})": rate[f"files {name} {size}"] / rate[f"bare {name}"] for name in decoders
         }
         if best == FAST:
-            row[f"decode / bare ({FAST})"] = rate[f"decode {FAST} {size}"] / rate[f"bare {FAST}"]
+            for what in ("resize", "decode"):
+                row[f"{what} / bare ({FAST})"] = rate[f"{what} {FAST} {size}"] / rate[f"bare {FAST}"]
         row[f"files ({best}) / bare Pillow"] = files / rate["bare Pillow"]
         row[f"packed / files ({best})"] = rate[f"packed {size}"] / files
         table[f"to {size} px"] = {name: round(float(np.median(value)), 2) for name, value in row.items()}
