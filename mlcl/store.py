@@ -134,9 +134,14 @@ def provenance() -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": [_program(Path(sys.argv[0])), *sys.argv[1:]],
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
+
+
+def _program(path: Path) -> str:
+    """By the name that a user can type: `python -m mlcl.cli` calls itself __main__.py."""
+    return "mlcl" if path.parts[-3:] == ("mlcl", "cli", "__main__.py") else path.name
 
 
 def _commit() -> str | None:

@@ -310,6 +310,12 @@ def test_log_after_a_power_cut(tmp_path: Path, torn: bytes) -> None:
 # ---- provenance
 
 
+def test_the_command_is_one_that_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("/somewhere/mlcl/cli/__main__.py", "/usr/bin/mlcl"):
+        monkeypatch.setattr("sys.argv", [program, "run"])
+        assert store.provenance()["command"] == ["mlcl", "run"]
+
+
 def test_provenance_is_ready_for_json(tmp_path: Path) -> None:
     found = store.provenance()
     store.write_json(tmp_path / "run.json", found)

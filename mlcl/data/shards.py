@@ -32,6 +32,8 @@ class Shards:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        if not (folder / "cache.json").exists():
+            raise DataError(f"{folder}: no cache (it has no cache.json); correct the name")
         about = _read_json(folder / "cache.json")
         if about.get("format") != FORMAT:
             raise DataError(f"{folder}: cache format {about.get('format')}, this version reads {FORMAT}")

@@ -50,7 +50,8 @@ def file_errors(path: Path, complaint: str = "cannot be read") -> Iterator[None]
     try:
         yield
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
+        here = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise DataError(f"{path}: no such file{here}") from None
     except OSError as error:
         raise DataError(f"{path}: {complaint}: {error.strerror or error}") from None
 

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from mlcl.cli import main
+from mlcl.data import source
 from mlcl.split import read
 
 CLASSES = ("cat", "dog", "car", "bus")
@@ -111,7 +112,8 @@ def test_build_from_a_recipe(here: Path, run: Any) -> None:
     assert split.made["stream.seed"] == "2"
 
 
-def test_build_from_ones_own_source(here: Path, run: Any) -> None:
+def test_build_from_ones_own_source(here: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "_SOURCES", source.sources())  # a copy: no other test sees this one
     Path("own.py").write_text(
         "from mlcl.data.tabular import Csv\n\n"
         'class Mine(Csv, name="mine"):\n    """My own."""\n\n'
@@ -131,6 +133,10 @@ WRONG = {
     "an unknown key": ((*BUILD, "--set", "stream.wey=2", "--out", "a.split"), "did you mean 'way'"),
     "a drawn source": (("data", "build", "scenes", "--out", "a.split"), "no files of their own"),
     "over another file": ((*BUILD, "--out", "photos/labels.csv"), "exists, and is no split"),
+    "no cache": (
+        ("data", "check", "toys.split", "--root", "photos", "--cache", "nix"),
+        "nix: no cache (it has no cache.json); correct the name",
+    ),
     "no file": (("data", "check", "none.split", "--root", "photos"), "none.split: no such file"),
     "not a split": (("data", "check", "photos/labels.csv", "--root", "photos"), "not a split"),
     "no folder": (("data", "check", "toys.split", "--root", "photo"), "photo: no such folder"),

@@ -224,7 +224,7 @@ def test_a_folder_of_something_else_is_left_alone(root: Path, tmp_path: Path) ->
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "thesis.tex").write_text("")
     refused(root, tmp_path, r"neither empty nor a cache \(it holds thesis\.tex\)")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="no cache"):
         PackedImages(tmp_path / "nowhere")
 
 
