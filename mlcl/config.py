@@ -158,7 +158,8 @@ def _convert(hint: Any, raw: Any, where: str) -> Any:
         return raw
     if origin is tuple:
         if not isinstance(raw, list | tuple):
-            write = f"; write [{json.dumps(raw)}]" if isinstance(raw, int | float | str) else ""
+            items = raw.split(",") if isinstance(raw, str) else [raw]
+            write = f"; write {json.dumps(items)}" if isinstance(raw, int | float | str) else ""
             raise ConfigError(f"{where}: expected {_words(hint)}, got {raw!r}{write}")
         item = get_args(hint)[0]
         return tuple(_convert(item, value, f"{where}[{i}]") for i, value in enumerate(raw))

@@ -19,6 +19,7 @@ from mlcl.errors import ConfigError, DataError
 from mlcl.types import Samples, Stream, Task
 
 NOWHERE = -1
+LARGER = "give it images, or make tasks larger (stream.way, stream.widths)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +166,9 @@ def assemble(
         names = table.class_names[start:stop]
         if not len(train_rows) or not len(tests[upto]):
             part = "test" if len(train_rows) else "training"
-            raise DataError(f"{table.name}: task {index + 1} ({', '.join(names)}) has no {part} image")
+            raise DataError(
+                f"{table.name}: task {index + 1} ({', '.join(names)}) has no {part} image; {LARGER}"
+            )
         train_set = _samples(table, train_rows, first, stop, config)
         test_set = Samples(table.images, tests[upto], tested.y[upto, :stop], tested.known[upto, :stop])
         tasks.append(Task(index, start, stop, names, train_set, test_set))

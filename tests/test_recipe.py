@@ -112,6 +112,7 @@ def test_settings_of_a_method_that_does_not_run_are_dropped_but_checked() -> Non
         ({"methods": ["AGCN++"]}, "no method 'AGCN++'; did you mean 'agcn++'?"),
         ({"device": "gpu"}, "r: device: got 'gpu'; "),
         ({"methods": "lwf"}, "r: methods: expected a list, got 'lwf'; write [\"lwf\"]"),
+        ({"methods": "er,lwf"}, 'r: methods: expected a list, got \'er,lwf\'; write ["er", "lwf"]'),
         ({"methods": []}, "r: methods: name at least one"),
         ({"methods": ["lfw"]}, "no method 'lfw'; did you mean 'lwf'?"),
         ({"data": {"source": "scene"}}, "no data source 'scene'; did you mean 'scenes'?"),

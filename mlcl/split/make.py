@@ -15,7 +15,7 @@ from mlcl.data.artefact import TEST, TRAIN, VALIDATION, Split
 from mlcl.data.images import FileImages
 from mlcl.data.source import Source, source
 from mlcl.errors import DataError
-from mlcl.stream import NOWHERE, Placement, StreamConfig, build, place
+from mlcl.stream import LARGER, NOWHERE, Placement, StreamConfig, build, place
 from mlcl.types import Stream
 
 MASKS = ("scenario", "partial")  # of what is placed, what is marked: decided where the split is used
@@ -95,10 +95,10 @@ def _refuse_empty(placed: Placement) -> None:
         names = ", ".join(table.class_names[first : first + width])
         first += width
         if not (train & (placed.owner == task)).any():
-            raise DataError(f"{table.name}: task {task + 1} ({names}) has no training image")
+            raise DataError(f"{table.name}: task {task + 1} ({names}) has no training image; {LARGER}")
     if not (table.test & (placed.owner == 0)).any():
         names = ", ".join(table.class_names[: placed.widths[0]])
-        raise DataError(f"{table.name}: task 1 ({names}) has no test image")
+        raise DataError(f"{table.name}: task 1 ({names}) has no test image; {LARGER}")
 
 
 def _made(origin: Source, stream: StreamConfig) -> dict[str, str]:
