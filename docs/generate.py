@@ -34,6 +34,11 @@ BLOCK = re.compile(r"(<!-- generated: ([^>]+?) -->\n).*?(<!-- end -->)", re.DOTA
 DECISION = re.compile(r"\bD\d+\b")
 
 
+def own(registry: dict[str, type]) -> list[tuple[str, Any]]:
+    """What mlcl brings: the process may know a plugin's as well."""
+    return [(name, kind) for name, kind in registry.items() if kind.__module__.startswith("mlcl.")]
+
+
 def pages() -> list[Path]:
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -44,7 +49,7 @@ def filled(text: str) -> str:
 
 
 def methods() -> str:
-    rows = [(f"`{name}`", _first_line(kind)) for name, kind in learners().items()]
+    rows = [(f"`{name}`", _first_line(kind)) for name, kind in own(learners())]
     return table(("method", "what it does"), rows)
 
 
@@ -70,7 +75,7 @@ def keys(kind: Any, below: Any = None) -> str:
 
 def source_keys() -> str:
     parts = [f"Every source of image files:\n\n{keys(FileConfig)}"]
-    for name, kind in sources().items():
+    for name, kind in own(sources()):
         below = FileConfig if issubclass(kind.Config, FileConfig) else None
         parts.append(f'`source = "{name}"`: {_first_line(kind)}\n\n{keys(kind.Config, below)}')
     return "\n\n".join(parts)
@@ -78,7 +83,7 @@ def source_keys() -> str:
 
 def method_keys() -> str:
     parts = []
-    for name, kind in learners().items():
+    for name, kind in own(learners()):
         text = keys(kind.Config, GradientLearner.Config)
         parts.append(f'`[method."{name}"]`: {_first_line(kind)}\n\n{text}')
     return "\n\n".join(parts)
