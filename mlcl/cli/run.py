@@ -62,7 +62,7 @@ def run(
     if plugin:
         changes.append({"plugins": plugin})
     if data is not None:
-        changes.append({"data": {"source": data}})
+        changes.append({"name": data, "data": {"source": data}})  # not the name of data that it is not
     if scenario is not None:
         changes.append({"stream": {"scenario": scenario}})
     if seed is not None:
@@ -95,9 +95,10 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
         _describe(recipe, stream, folder, fresh)
     folder = ranks.agreed(folder)
     assert folder is not None
+    judging = "held-out" if recipe.stream.validation else "test"
     console.print(
         f"[bold]{stream.name}[/]: {len(stream.class_names)} classes in {counted(len(stream), 'task')}, "
-        f"{sum(len(t.train) for t in stream):,} training and {len(stream[-1].test):,} test images, "
+        f"{sum(len(t.train) for t in stream):,} training and {len(stream[-1].test):,} {judging} images, "
         f"scenario {recipe.stream.scenario.upper()}, on {recipe.device()}",
         highlight=False,
         soft_wrap=True,

@@ -116,6 +116,7 @@ def test_every_option_reaches_the_recipe(run: Run, monkeypatch: pytest.MonkeyPat
     assert (recipe.head.methods, recipe.head.seed, recipe.head.plugins) == (("lwf", "er"), 7, ("mine.py",))
     assert (recipe.stream.scenario, recipe.stream.way, recipe.loop.epochs) == ("cl", 8, 2)
     assert recipe.learners["er"].replay == 3
+    assert recipe.head.name == "scenes"  # of the data that are learnt, not of those of the recipe
     run()
     assert seen[1][0][0].head.name == "scenes"  # the default
     assert seen[1][0][1] is None
@@ -126,6 +127,11 @@ def test_two_runs_never_share_a_folder(run: Run) -> None:
     for expected in ("runs/tiny-001", "runs/tiny-003"):
         code, out, _ = run("tiny.toml", "--method", "fine-tuning")
         assert (code, out.splitlines()[1]) == (0, f"run folder: {expected}")
+
+
+def test_held_out_images_are_not_called_test_images(run: Run) -> None:
+    _, out, _ = run("tiny.toml", "--method", "fine-tuning", "--set", "stream.validation=0.5")
+    assert "18 held-out images" in out.splitlines()[0]
 
 
 def test_tested_after_the_last_task_alone(run: Run) -> None:
