@@ -4,7 +4,8 @@
         [--threads 1] [--set KEY=VALUE]
 
 FOLDER keeps the runs; called again, it goes on where it was stopped. One thread by default, so that the
-figures do not depend on what else the machine does. Exits with 1 if the order does not hold.
+figures do not depend on what else the machine does. Exits with 1 if the order does not hold. The committed
+figures have one more method: --set 'methods=["fine-tuning", "lwf", "agcn++", "joint-full"]'
 """
 
 from __future__ import annotations
