@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mlcl import losses
 from mlcl.errors import ConfigError
-from mlcl.learner import GradientLearner, Terms
+from mlcl.learner import Terms
+from mlcl.methods.lwf import LwF
 from mlcl.nn.backbone import Backbone
 from mlcl.nn.head import GrowingLinear
 from mlcl.types import Batch
@@ -86,27 +86,23 @@ class ActivationGraphNet(nn.Module):
         """nodes (B, S, H), image (B, H) -> (B, S, H): over the graph of all images, then its own."""
         nodes = F.leaky_relu(self.general() @ (nodes @ self.first), 0.2)
         of_node, of_image = self.speaker.weight.chunk(2, dim=1)  # (S, H) each
-        own = (
-            nodes @ of_node.T + F.linear(image, of_image, self.speaker.bias)[:, None]
-        )  # (B, hearer, speaker)
+        own = nodes @ of_node.T + F.linear(image, of_image, self.speaker.bias)[:, None]
         own = own.tanh() + torch.eye(own.shape[-1], device=own.device)  # (B, hearer, speaker)
         return F.leaky_relu(own @ (nodes @ self.second), 0.2)
 
 
-class CSC(GradientLearner, name="csc"):
+class CSC(LwF, name="csc"):
     """Class-activation nodes on learnt graphs, and a term against over-confidence."""
 
-    keep_expert = True
-    recordable = True
-
     @dataclass(frozen=True, kw_only=True)
-    class Config(GradientLearner.Config):
-        lambda1: float = 0.15  # classification
-        lambda2: float = 0.85  # distillation of the old classes
+    class Config(LwF.Config):
         entropy: float = 0.04  # weight of the mean of p log p
         hidden: int = 512  # numbers a node
 
         def __post_init__(self) -> None:
+            super().__post_init__()
+            if self.entropy < 0:
+                raise ConfigError("entropy: cannot be negative")
             if self.hidden < 1:
                 raise ConfigError(f"hidden: a node has at least one number, got {self.hidden}")
 
@@ -116,16 +112,8 @@ class CSC(GradientLearner, name="csc"):
         return ActivationGraphNet(self.config, self.generator)
 
     def losses(self, batch: Batch) -> Terms:
-        c = self.config
         logits = self.net(batch.x)
-        terms = {"cls": self.classification(logits, batch.y, batch.known)}
-        if self.expert is not None:
-            with torch.no_grad():
-                soft = self.expert(batch.x).float().sigmoid()
-            terms["cls"] = c.lambda1 * terms["cls"]
-            terms["dst"] = c.lambda2 * losses.distillation(logits[:, : self.old], soft)
-        terms["ent"] = c.entropy * confidence(logits)
-        return terms
+        return self.distilled(logits, batch) | {"ent": self.config.entropy * confidence(logits)}
 
 
 def class_nodes(active: Tensor, maps: Tensor) -> Tensor:

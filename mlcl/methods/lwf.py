@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from mlcl import losses
 from mlcl.errors import ConfigError
@@ -31,7 +32,10 @@ class LwF(GradientLearner, name="lwf"):
     config: Any
 
     def losses(self, batch: Batch) -> Terms:
-        logits = self.net(batch.x)
+        return self.distilled(self.net(batch.x), batch)
+
+    def distilled(self, logits: Tensor, batch: Batch) -> Terms:
+        """Classification, and from the second task on distillation of the old classes; logits (B, S)."""
         cls = self.classification(logits, batch.y, batch.known)
         if self.expert is None:
             return {"cls": cls}

@@ -16,6 +16,9 @@ from mlcl.errors import ConfigError
     [
         ("lwf", {"lambda1": -0.1}, "lambda1 and lambda2"),
         ("lwf", {"lambda2": -0.1}, "lambda1 and lambda2"),
+        ("csc", {"lambda2": -0.1}, "lambda1 and lambda2"),
+        ("csc", {"entropy": -0.1}, "entropy"),
+        ("csc", {"hidden": 0}, "hidden: a node has"),
         ("ewc", {"strength": -1.0}, "strength: -1.0"),
         ("ewc", {"gamma": 1.5}, "gamma: 1.5 is not within 0 and 1"),
         ("ewc", {"fisher_images": 0}, "fisher_images: at least one"),
