@@ -10,33 +10,26 @@ from rich.text import Text
 
 from mlcl.config import Tree
 from mlcl.grid.winners import average
-
-COLUMNS = (
-    ("final", "mAP", "final"),
-    ("mean", "mAP", "mean_over_tests"),
-    ("forgot", "mAP", "forgetting_absolute"),
-    ("CF1", "CF1", "mean_over_tests"),
-    ("OF1", "OF1", "mean_over_tests"),
-)
+from mlcl.report.terminal import SUMMARY
 
 
 def print_grid(grid: Tree, console: Console) -> None:
     """Best first, by the mean over the cumulative tests; then what failed, and what is still to be run."""
     rows: Sequence[Tree] = grid["cells"]
-    found = [{_key(row): row for row in average(rows, metric, summary)} for _, metric, summary in COLUMNS]
+    found = [{_key(row): row for row in average(rows, metric, summary)} for _, metric, summary in SUMMARY]
     order = sorted(found[1].values(), key=lambda row: -row["mean"])
     if order:
         table = Table(box=None, pad_edge=False, header_style="bold", title_justify="left")
         table.add_column("method", no_wrap=True)
         table.add_column("settings", min_width=14)
-        for head, *_ in COLUMNS:
+        for head, *_ in SUMMARY:
             table.add_column(head, justify="right", no_wrap=True)
         table.add_column("seeds", justify="right")
         for row in order:
             words = "\n".join(f"{key.rpartition('.')[2]} = {value}" for key, value in row["settings"].items())
             scores = [
                 _percent(column.get(_key(row)), spread=head in ("final", "mean"))
-                for (head, *_), column in zip(COLUMNS, found, strict=True)
+                for (head, *_), column in zip(SUMMARY, found, strict=True)
             ]
             table.add_row(Text(row["method"]), Text(words), *scores, str(row["seeds"]))
         console.print(f"{grid['name']}: in percent, mean ± deviation over seeds", highlight=False)
