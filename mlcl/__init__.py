@@ -20,19 +20,20 @@ if TYPE_CHECKING:
     from mlcl.learner import GradientLearner, Learner, learners
     from mlcl.recipe import load_recipe
     from mlcl.stream import StreamConfig, build
-    from mlcl.types import Batch, Samples, Stream, Task
+    from mlcl.types import Batch, Samples, Stream, Task, TensorImages
 
 # found when first asked for, so that `mlcl --help` need not wait for PyTorch
 _HOMES = {
     "Batch": "types", "Experiment": "experiment", "GradientLearner": "learner", "LabelTable": "data.table",
     "Learner": "learner", "MLCLError": "errors", "Samples": "types", "Stream": "types",
-    "StreamConfig": "stream", "Task": "types", "build": "stream",
+    "StreamConfig": "stream", "Task": "types", "TensorImages": "types", "build": "stream",
     "learners": "learner", "load_recipe": "recipe", "source": "data.source", "sources": "data.source",
 }  # fmt: skip
 
 __all__ = [
     "Batch", "Experiment", "GradientLearner", "LabelTable", "Learner", "MLCLError", "Samples", "Stream",
-    "StreamConfig", "Task", "__version__", "build", "learners", "load_recipe", "source", "sources",
+    "StreamConfig", "Task", "TensorImages", "__version__", "build", "learners", "load_recipe", "source",
+    "sources",
 ]  # fmt: skip
 
 

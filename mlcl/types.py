@@ -67,6 +67,23 @@ class Images(ABC):
         return None
 
 
+class TensorImages(Images):
+    """Images that are in memory already: (N, 3, H, W) uint8.
+
+    >>> TensorImages(torch.zeros(5, 3, 8, 8, dtype=torch.uint8)).load([4, 0]).shape
+    torch.Size([2, 3, 8, 8])
+    """
+
+    def __init__(self, x: Tensor):
+        self.x = x
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def load(self, indices: Sequence[int] | np.ndarray) -> Tensor:
+        return self.x[torch.as_tensor(np.asarray(indices, np.int64))]
+
+
 @dataclass(frozen=True)
 class Samples:
     """Images beside their labels; the columns are the classes seen so far, in stream order."""

@@ -16,7 +16,7 @@ from mlcl import Experiment, Learner, Samples, Stream, Task, learners
 from mlcl.config import from_tree, to_tree, write_toml
 from mlcl.errors import ConfigError
 from mlcl.experiment import LoopConfig
-from mlcl.types import Batch, Images
+from mlcl.types import Batch, TensorImages
 
 METHODS = sorted(learners())
 SIZE = 32
@@ -46,17 +46,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("method", [*METHODS, *also])
 
 
-class Pixels(Images):
-    def __init__(self, x: Tensor):
-        self.x = x
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def load(self, indices: np.ndarray) -> Tensor:
-        return self.x[torch.as_tensor(np.asarray(indices))]
-
-
 def make_stream(
     widths: tuple[int, ...] = (2, 3, 2), images: int = 24, scenario: str = "il", seed: int = 0
 ) -> Stream:
@@ -64,7 +53,9 @@ def make_stream(
     chance = np.random.default_rng(seed)
     classes = sum(widths)
     count = images * len(widths)
-    pixels = Pixels(torch.from_numpy(chance.integers(0, 256, (2 * count, 3, SIZE, SIZE), dtype=np.uint8)))
+    pixels = TensorImages(
+        torch.from_numpy(chance.integers(0, 256, (2 * count, 3, SIZE, SIZE), dtype=np.uint8))
+    )
     labels = (chance.random((2 * count, classes)) < 0.4).astype(np.uint8)
     names = tuple(f"class {c}" for c in range(classes))
     tasks, start = [], 0

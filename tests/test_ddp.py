@@ -29,7 +29,7 @@ from mlcl.config import from_tree
 from mlcl.errors import ConfigError
 from mlcl.experiment import Interrupted, LoopConfig
 from mlcl.learner import learner
-from mlcl.types import Images
+from mlcl.types import TensorImages
 
 SIZE = 32
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -42,20 +42,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 IMAGES = 25  # a task; batches of 8: the last has one image, fewer than processes
 
 
-class Pixels(Images):
-    def __init__(self, x: Tensor):
-        self.x = x
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def load(self, indices: Any) -> Tensor:
-        return self.x[torch.as_tensor(np.asarray(indices))]
-
-
 def stream() -> Stream:
     chance = np.random.default_rng(0)
-    pixels = Pixels(torch.from_numpy(chance.integers(0, 256, (4 * IMAGES, 3, SIZE, SIZE), dtype=np.uint8)))
+    pixels = TensorImages(
+        torch.from_numpy(chance.integers(0, 256, (4 * IMAGES, 3, SIZE, SIZE), dtype=np.uint8))
+    )
     labels = (chance.random((4 * IMAGES, 5)) < 0.4).astype(np.uint8)
     names, tasks = tuple("abcde"), []
     for index, (start, stop) in enumerate(((0, 3), (3, 5))):

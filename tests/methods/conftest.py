@@ -15,7 +15,7 @@ import mlcl.methods.agcnpp
 import mlcl.methods.scr
 from mlcl.config import from_tree
 from mlcl.nn.backbone import Backbone
-from mlcl.types import Batch, Images, Samples, Task
+from mlcl.types import Batch, Samples, Task, TensorImages
 
 WIDTH = 3
 
@@ -31,17 +31,6 @@ class Pixels(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x[:, :, 0, 0].float() / 10
-
-
-class Given(Images):
-    def __init__(self, x: Tensor):
-        self.x = x
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def load(self, indices: Any) -> Tensor:
-        return self.x[torch.as_tensor(np.asarray(indices))]
 
 
 class Toy:
@@ -72,7 +61,7 @@ class Toy:
         if batch is None:
             batch = Toy.batch(np.zeros((1, 3)), np.zeros((1, stop)))
         labels, known = batch.y.numpy().astype(np.uint8), batch.known.numpy()
-        samples = Samples(Given(batch.x), np.arange(len(batch)), labels, known)
+        samples = Samples(TensorImages(batch.x), np.arange(len(batch)), labels, known)
         return Task(index, start, stop, tuple(f"class {c}" for c in range(start, stop)), samples, samples)
 
     @staticmethod

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mlcl import GradientLearner, learners
 from mlcl.config import from_tree, to_tree
-from mlcl.types import Batch, Images, Samples, Task
+from mlcl.types import Batch, Samples, Task, TensorImages
 
 READS = ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "unique", "equal")
 METHODS = sorted(name for name, kind in learners().items() if issubclass(kind, GradientLearner))
@@ -51,19 +51,6 @@ class Reads(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class Given(Images):
-    """The images of one batch."""
-
-    def __init__(self, x: Tensor):
-        self.x = x
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def load(self, indices: Any) -> Tensor:
-        return self.x[torch.as_tensor(indices)]
-
-
 def test_finds_what_waits() -> None:
     for wait in (
         lambda x: x.sum().item(),
@@ -92,7 +79,7 @@ def test_no_step_waits(method: str, options: dict[str, Any]) -> None:
         known[:, start:] = True
         batch = Batch(x, (torch.rand(4, stop, generator=chance) < 0.5).float(), known)
         learner.observe(batch)
-        samples = Samples(Given(x), np.arange(4), batch.y.numpy().astype(np.uint8), known.numpy())
+        samples = Samples(TensorImages(x), np.arange(4), batch.y.numpy().astype(np.uint8), known.numpy())
         if index == 0:
             learner.end_task(Task(0, 0, 3, tuple("abc"), samples, samples), [batch])
     assert batch is not None
