@@ -8,6 +8,7 @@ that what was gathered stands in the batch's own order.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,7 +37,10 @@ def join() -> None:
 
 
 def leave() -> None:
+    """Together, and after what DDP holds of the group: a process that ends with it alive may be aborted."""
     if size() > 1:
+        gc.collect()
+        meet()
         dist.destroy_process_group()
 
 

@@ -117,6 +117,7 @@ def _run(recipe: Recipe, folder: Path | None, fresh: bool = False) -> None:
                 )  # fmt: skip
                 experiment.resume()
                 experiment.run()
+            del experiment  # with its network, before the next one and before the other processes are left
             if first:
                 write_report(folder)
         except (Interrupted, KeyboardInterrupt) as how:
